@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from .errors import InvalidRequest
 from .report import Report
@@ -70,7 +70,7 @@ class Message:
         role = data.get("role")
         if not isinstance(role, str) or not role:
             raise InvalidRequest(f"a message needs a role, got {dict(data)!r:.120}")
-        fields = {key: value for key, value in data.items() if key not in ("role", "content")}
+        fields: dict[str, Any] = {k: v for k, v in data.items() if k not in ("role", "content")}
         if "content" not in data:
             return cls(role, (), fields, "absent")
         content = data["content"]
@@ -79,7 +79,8 @@ class Message:
         if isinstance(content, str):
             return cls(role, (Text(content),), fields, "text")
         if isinstance(content, (list, tuple)):
-            return cls(role, tuple(_part_from(item) for item in content), fields, "parts")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            items = cast("Sequence[Any]", content)
+            return cls(role, tuple(_part_from(item) for item in items), fields, "parts")
         raise InvalidRequest(
             f"a message's content is text, a list of parts or null, got {type(content).__name__}"
         )
@@ -111,13 +112,12 @@ class Message:
 
 
 def _part_from(item: Any) -> Part:
-    if isinstance(item, str):
+    if isinstance(item, str):  # not OpenAI's shape, but accepted by some engines
         return Text(item, {"type": None})
-    if isinstance(item, Mapping) and item.get("type") == "text":  # pyright: ignore[reportUnknownMemberType]
-        text: Any = item.get("text")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if isinstance(text, str):
-            rest = {str(k): v for k, v in item.items() if k not in ("type", "text")}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType, reportUnknownMemberType]
-            return Text(text, rest)
+    if isinstance(item, Mapping):
+        fields = dict(cast("Mapping[str, Any]", item))
+        if fields.pop("type", None) == "text" and isinstance(text := fields.pop("text", None), str):
+            return Text(text, fields)
     return Opaque(item)
 
 
