@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -46,7 +46,9 @@ class Backend(Protocol):
         """Return what the engine can do. Cheap after the first call."""
         ...
 
-    def generate(self, batch: Sequence[Job]) -> AsyncIterator[tuple[int, Event | HeadraceError]]:
+    def generate(
+        self, batch: Sequence[Job]
+    ) -> AsyncGenerator[tuple[int, Event | HeadraceError], None]:
         """Answer up to ``max_batch`` jobs together.
 
         Yields pairs of an index into the batch and what happened to that job: events that end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, cast
 
@@ -311,12 +311,12 @@ class Finished:
 
 
 Event = TextDelta | ToolCallDelta | Finished
-Handler = Callable[[Request], AsyncIterator[Event]]
+Handler = Callable[[Request], AsyncGenerator[Event, None]]
 
 
 class Middleware(Protocol):
     """A stage: an async generator around the next handler."""
 
-    def __call__(self, request: Request, call_next: Handler, /) -> AsyncIterator[Event]:
+    def __call__(self, request: Request, call_next: Handler, /) -> AsyncGenerator[Event, None]:
         """Yield the events of the answer; the last one is ``Finished``."""
         ...
