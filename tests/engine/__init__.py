@@ -1,0 +1,18 @@
+"""A simulated engine on a virtual clock, for tests about scheduling (never about text quality).
+
+from engine import Reply, SimulatedEngine, handler, run_virtual
+"""
+
+from .clock import Stuck, VirtualLoop, run_virtual
+from .simulated import Cost, Record, Reply, SimulatedEngine, handler
+
+__all__ = [
+    "Cost",
+    "Record",
+    "Reply",
+    "SimulatedEngine",
+    "Stuck",
+    "VirtualLoop",
+    "handler",
+    "run_virtual",
+]
