@@ -4,15 +4,19 @@ from engine import Reply, SimulatedEngine, handler, run_virtual
 """
 
 from .clock import Stuck, VirtualLoop, run_virtual
+from .planned import PLAIN, calls_of, planned
 from .simulated import Cost, Record, Reply, SimulatedEngine, handler
 
 __all__ = [
+    "PLAIN",
     "Cost",
     "Record",
     "Reply",
     "SimulatedEngine",
     "Stuck",
     "VirtualLoop",
+    "calls_of",
     "handler",
+    "planned",
     "run_virtual",
 ]

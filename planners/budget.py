@@ -1,0 +1,42 @@
+"""How many tokens each part may write, so that all parts together keep the caller's limit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+MIN_TOKENS = 24
+_SLACK = 1.5 * 1.3  # room above the prediction; models write about 1.3 times what they plan
+
+
+def wanted_tokens(length: int) -> int:
+    """Return max_tokens for a part of this predicted length (tokens)."""
+    return math.ceil(_SLACK * length) + 32
+
+
+def fitting_nodes(max_tokens: int | None, max_nodes: int) -> int:
+    """Return how many parts of a useful size fit in ``max_tokens``, at most ``max_nodes``."""
+    return max_nodes if max_tokens is None else min(max_nodes, max_tokens // MIN_TOKENS)
+
+
+@dataclass(slots=True)
+class Budget:
+    """Shares out the request's ``max_tokens`` (None: without limit), counted in tokens."""
+
+    max_tokens: int | None
+
+    def grant(self, wanted: int, num_open: int) -> int:
+        """Take up to ``wanted`` tokens; ``num_open`` parts, this one included, still need some.
+
+        Returns 0 when nothing is left.
+        """
+        if self.max_tokens is None:
+            return wanted
+        granted = min(wanted, self.max_tokens // max(num_open, 1))
+        self.max_tokens -= granted
+        return granted
+
+    def refund(self, num_tokens: int) -> None:
+        """Give back what a part did not use."""
+        if self.max_tokens is not None:
+            self.max_tokens += max(num_tokens, 0)

@@ -1,0 +1,146 @@
+"""Puts parts that are written at the same time into one text, in the order of the plan.
+
+The part at the head of the line is passed on as it comes; later ones wait in a buffer, whose size
+is bounded by what their calls may write. What was passed on is never taken back.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .graph import Node
+
+_FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})([^\n]*)$", re.M)
+_BLOCK = re.compile(r"[ ]{4}|```|~~~|[-*+][ \t]|\d+[.)][ \t]|[|#>]")
+_LEAD = r"[\s*_#>\"“«]*(?:(?:point|part|section)\s+)?(?:\(?%d\W{0,3}\s*)?[\s*_#>\"“«]*"
+_AFTER = (
+    r"(?:[*_\"”»]{0,3}[ \t]*[:：](?![\d/])[*_]*|\*{1,3}(?!\w)|_{1,2}(?!\w)|[\"”»](?!\w)"
+    r"|[.。]?[*_]*[ \t]*(?:\n|$)|\s+[-–—]\s)\s*"
+)
+_ROOM = 24
+
+
+def without_title(text: str, node: Node) -> str:
+    """Return the text without the part's own number and title before it, if they are there.
+
+    A sentence that merely begins with the words of the title stays whole.
+    """
+    title = r"\s+".join(re.escape(word) for word in node.title.split())
+    found = re.match(_LEAD % node.id + title + _AFTER, text, re.I)
+    return text[found.end() :] if found else text
+
+
+def closing_fence(text: str) -> str:
+    """Return what closes a code fence left open in the text: "" or a line break and the fence."""
+    fence = ""
+    for found in _FENCE.finditer(text):
+        mark, rest = found.groups()
+        if not fence:
+            fence = mark
+        elif mark[0] == fence[0] and len(mark) >= len(fence) and not rest.strip():
+            fence = ""
+    return f"\n{fence}" if fence else ""
+
+
+@dataclass(slots=True)
+class _Section:
+    node: Node
+    raw: str = ""  # what the model wrote
+    text: str | None = None  # the same without its title, None until that is decided
+    num_sent: int = 0
+    is_ended: bool = False
+
+    def advance(self) -> None:
+        """Decide about the title once there is enough text to do so."""
+        if len(self.raw.lstrip()) < len(self.node.title) + _ROOM and not self.is_ended:
+            return
+        text = re.sub(r"\A(?:[^\S\n]*\n)+", "", without_title(self.raw, self.node))
+        if not text.startswith("    "):  # not a block of code
+            text = text.lstrip()
+        if text.strip() or self.is_ended:
+            self.text = text
+
+    def pending(self) -> str:
+        """Text that may be sent: all but the white space at the end, which may be the last."""
+        if self.text is None:
+            return ""
+        return self.text.rstrip()[self.num_sent :]
+
+
+@dataclass(slots=True)
+class Join:
+    """The answer as it grows. Every method that returns text returns what to send now."""
+
+    text: str = ""
+    head: int = 1
+    _num_shown: int = 0
+    _sections: dict[int, _Section] = field(default_factory=dict[int, _Section])
+
+    def add(self, node: Node) -> None:
+        """Announce a part, in the order of the ids."""
+        self._sections[node.id] = _Section(node)
+
+    def feed(self, id: int, delta: str) -> str:
+        """Take a piece of a part."""
+        section = self._sections[id]
+        section.raw += delta
+        if section.text is None:
+            section.advance()
+        else:
+            section.text += delta
+        return self._release()
+
+    def end(self, id: int) -> str:
+        """Complete a part; one without text is left out and does not get a number."""
+        section = self._sections[id]
+        section.is_ended = True
+        if section.text is None:
+            section.advance()
+        section.text = (section.text or "").rstrip()
+        if self.is_blank(id) and not section.num_sent:
+            section.text = ""
+        section.text += closing_fence(section.text)
+        return self._release()
+
+    def reset(self, id: int) -> bool:
+        """Forget a part's text so that it can be written again; False if some of it was sent."""
+        section = self._sections[id]
+        if section.num_sent:
+            return False
+        section.raw, section.text = "", None
+        return True
+
+    def body(self, id: int) -> str:
+        """Return the part's text so far, without title."""
+        section = self._sections[id]
+        text = without_title(section.raw, section.node) if section.text is None else section.text
+        return text.strip()
+
+    def written(self, id: int) -> str:
+        """Return what the model has written of the part, as it wrote it."""
+        return self._sections[id].raw
+
+    def is_blank(self, id: int) -> bool:
+        """Whether the part has no words of its own so far."""
+        return not re.search(r"\w", self.body(id))
+
+    def _release(self) -> str:
+        out = ""
+        while (section := self._sections.get(self.head)) is not None:
+            out += self._heading(section, pending) if (pending := section.pending()) else ""
+            section.num_sent += len(pending)
+            if not section.is_ended:
+                break
+            self.head += 1
+        self.text += out
+        return out
+
+    def _heading(self, section: _Section, pending: str) -> str:
+        """Put number and title before a part's first piece."""
+        if section.num_sent:
+            return pending
+        gap = "\n\n" if self._num_shown else ""
+        self._num_shown += 1
+        start = "\n\n" if _BLOCK.match(pending) else " "
+        return f"{gap}{self._num_shown}. **{section.node.title}**:{start}{pending}"

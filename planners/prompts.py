@@ -1,0 +1,86 @@
+"""What the planner and the writers of the parts are asked.
+
+All calls of one answer begin with the same bytes: the caller's messages with the planning task
+behind the last one, then the plan as far as it is written. Only the last message differs, so an
+engine with a prefix cache computes the rest once, and the planner's own call warms it.
+
+Texts are put together by concatenation; nothing in a question or a title is ever a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..middleware.types import Message, Text
+from .graph import Node
+from .parser import Mode
+
+_SKELETON = (
+    "\n\nDo not answer yet. First write only the outline of your answer: a numbered list of 3 to "
+    "{n} points, 2 to 6 words each, in the language of the question. Nothing else.\n"
+    'For example, the outline for "How do I learn to cook?" is:\n'
+    "1. Start with simple recipes\n2. Learn knife skills\n3. Taste while you cook"
+)
+_GRAPH = (
+    "\n\nDo not answer yet. First write only the plan of your answer: 3 to {n} parts, a line "
+    "each, in the language of the question. Nothing else. A line is\n"
+    "number|title of 2 to 6 words|<numbers of the parts whose text it needs|~length in tens of "
+    "words\n"
+    "Leave the < field out where a part can be written alone, which is better.\n"
+    'For example, the plan for "Should I buy a heat pump?" is:\n'
+    "@plan\n1|What a heat pump does|~6\n2|What it costs|~8\n3|Which to choose|<1,2|~6\n@end"
+)
+
+
+def plan_messages(messages: tuple[Message, ...], mode: Mode, max_nodes: int) -> tuple[Message, ...]:
+    """Return the messages of the planner's call; the last message must be the user's."""
+    task = _SKELETON if mode == "skeleton" else _GRAPH
+    task = task.replace("{n}", str(max(max_nodes, 3)))
+    *before, last = messages
+    first, tail = last.parts[:-1], last.parts[-1:]
+    if tail and isinstance(tail[0], Text) and not tail[0].fields:
+        parts = (*first, Text(tail[0].text + task))
+    else:
+        parts = (*last.parts, Text(task.lstrip()))
+    shape = last.shape if last.shape == "parts" else "text"
+    return (*before, replace(last, parts=parts, shape=shape))
+
+
+def node_messages(
+    planned: tuple[Message, ...],
+    plan_text: str,
+    node: Node,
+    texts: Mapping[int, tuple[str, str]],
+    *,
+    reason: str = "",
+) -> tuple[Message, ...]:
+    """Return the messages that ask for one part.
+
+    ``planned`` are the planner's messages and ``plan_text`` what it has written so far. ``texts``
+    holds title and text of the parts that this one needs, by id; they are passed on unchanged.
+    ``reason`` says what was wrong with an earlier try.
+    """
+    written = "".join(
+        f"{id}. {title}\n{text}\n\n" for id, (title, text) in sorted(texts.items()) if text
+    )
+    intro = f"These parts are already written:\n\n{written}" if written else ""
+    note = f" In it, {node.note}." if node.note else ""
+    agrees = " and ".join(str(id) for id in node.agrees)
+    agree = f" It must agree with part {agrees}." if agrees else ""
+    again = f" {reason}" if reason else ""
+    task = (
+        f'{intro}Now write only point {node.id}, "{node.title}", in about '
+        f"{max(node.length * 3 // 4, 20)} words.{note}{agree} The other points are written "
+        f"separately: do not repeat them. No heading, no introduction, no summary.{again}"
+    )
+    return (*planned, Message.assistant(plan_text), Message.user(task))
+
+
+def continue_messages(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Return the messages that ask to go on after ``text``, for engines with or without prefill."""
+    task = (
+        "Your text was cut off. Continue it exactly where it stops, in the middle of the sentence "
+        "if it stops there. Do not repeat anything that is already written."
+    )
+    return (*messages, Message.assistant(text), Message.user(task))

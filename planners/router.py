@@ -1,0 +1,123 @@
+"""Should this request be planned? Rules on plain text, well under a millisecond.
+
+Two questions: what forbids it, whatever the caller wants (``forbidden``), and whether the answer
+looks like a list of parts that can be written independently (``route``). Measured by
+Skeleton-of-Thought (arXiv 2307.15337, section 4.3): planning helps generic, knowledge,
+common-sense and counterfactual questions and hurts writing, coding, maths and estimates.
+
+A wrong "no" costs only time; a wrong "yes" costs quality. So whatever is not recognised is not
+planned, which includes questions in languages that the rules do not know.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..middleware.types import Opaque, Request
+
+MIN_ANSWER = 150
+_MAX_QUESTION = 1500
+_TOOLS = ("tools", "functions", "tool_choice")
+_FORMATS = ("response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+            "structured_outputs", "grammar", "regex", "json_schema")  # fmt: skip
+
+_OFF: tuple[tuple[str, str], ...] = (
+    (
+        "asks for code",
+        r"```|\b(?:code|coding|function|python|javascript|java|typescript|c\+\+|rust|golang|sql"
+        r"|regex|bash|script|html|css|program|programme|debug|compile|algorithm|unit tests?)\b",
+    ),
+    (
+        "asks for maths",
+        r"\d\s*[-+*/^=×÷]\s*\d|\b[a-z]\s*=\s*|\$[^$]*\\|\\frac|\b(?:solve|calculate|compute|prove"
+        r"|proof|equation|integral|derivative|probability|how many|how much|estimate|sum of)\b",
+    ),
+    (
+        "asks for a short answer",
+        r"\b(?:briefly|brief|short(?:ly)?(?![- ]term)|concise(?:ly)?|tl;?dr|yes or no|true or false)\b"
+        r"|\bin (?:one|a|a single|two|1|2) (?:word|sentence|line|paragraph)s?\b|\bone[- ]sentence\b"
+        r"|\b(?:in|under|at most|max(?:imum)?|within)\s+\d+ (?:words|characters|tokens)\b"
+        r"|\bwhich (?:one )?of the following\b|^\s*\(?[A-D][.)]\s",
+    ),
+    (
+        "asks for one piece of writing",
+        r"\b(?:write|compose|draft|create|generate|tell|give|make up|invent)\b(?:\s+\S+){0,5}\s+"
+        r"(?:poem|haiku|sonnet|story|tale|novel|song|lyrics|essay|letter|e-?mail|message|speech"
+        r"|script|dialogue|joke|blog|post|article|review|report|tweet|slogan|paragraph|ad)\b"
+        r"|\b(?:imagine you|pretend|role-?play|act as|you are an?)\b",
+    ),
+    (
+        "works on one given text",
+        r"\b(?:translate|rewrite|rephrase|paraphrase|summari[sz]e|summary|proofread|correct (?:the"
+        r"|this)|edit (?:the|this)|classify|extract|convert|continue (?:the|this))\b",
+    ),
+    (
+        "asks for one step after the other",
+        r"\bstep[- ]by[- ]step\b|\bin order\b(?! to)|\bchronolog",
+    ),
+    ("asks for a format", r"\b(?:json|yaml|xml|csv|markdown table|table|latex)\b"),
+)
+_ON = re.compile(
+    r"\b(?:benefits|advantages|disadvantages|drawbacks|downsides|pros and cons|reasons|causes"
+    r"|effects|impacts?|consequences|implications|factors|ways|methods|strategies|techniques|tips"
+    r"|ideas|examples|types|kinds|features|characteristics|aspects|principles|elements|components"
+    r"|differences|similarities|challenges|risks|symptoms|signs|steps|habits|skills|uses"
+    r"|applications|options|alternatives|approaches|trends|roles|qualities|mistakes|arguments"
+    r"|best practices|recommendations|measures|lessons|stages|criteria|topics)\b"
+    r"|\b(?:list|compare|outline|overview of|guide to)\b"
+    r"|\bhow (?:can|could|do|should|might) (?:i|we|you|one|people|someone)\b"
+    r"|\bwhat (?:if|would happen|might have happened|could have happened)\b"
+    r"|哪些|有什么|优缺点|优点|缺点|方法|区别|列出|好处|原因",
+    re.I,
+)
+_FACT = re.compile(r"^\s*(?:who|when|where|whose|what (?:is|was)|which)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Whether to plan, and why in a few words."""
+
+    is_planned: bool
+    why: str
+
+
+def forbidden(request: Request) -> str:
+    """Return what makes planning impossible for this request, "" when nothing does."""
+    sampling, extra = request.sampling, request.sampling.extra
+    last = request.messages[-1]
+    if request.constraint is not None or any(extra.get(name) for name in _FORMATS):
+        return "the output has a constraint"
+    if any(extra.get(name) for name in _TOOLS) or any(m.is_tool for m in request.messages):
+        return "tools are in play"
+    if last.role != "user":
+        return "the last message is not the user's"
+    if sampling.stop:
+        return "stop strings end the whole answer"
+    if (extra.get("n") or 1) != 1 or extra.get("logprobs"):
+        return "more than one plain answer is asked for"
+    return ""
+
+
+def route(request: Request) -> Route:
+    """Say whether the answer will be long and list-like; ``forbidden`` is asked first."""
+    if why := forbidden(request):
+        return Route(False, why)
+    limit = request.sampling.max_tokens
+    if limit is not None and limit < MIN_ANSWER:
+        return Route(False, f"max_tokens of {limit} is less than {MIN_ANSWER}")
+    if any(isinstance(part, Opaque) for part in request.messages[-1].parts):
+        return Route(False, "the question is not only text")
+    question = request.messages[-1].text if not request.documents else request.question
+    if not question.strip():
+        return Route(False, "there is no question")
+    if len(question) > _MAX_QUESTION:
+        return Route(False, "the question is long: it works on a given text")
+    for why, pattern in _OFF:
+        if re.search(pattern, question, re.I | re.M):
+            return Route(False, why)
+    if request.documents and _FACT.search(question):
+        return Route(False, "asks for a fact from the documents")
+    if not _ON.search(question):
+        return Route(False, "does not look like a list of independent parts")
+    return Route(True, "looks like a list of independent parts")
