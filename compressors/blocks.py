@@ -1,0 +1,124 @@
+"""Regions of several lines that are kept whole or dropped whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_FENCE = re.compile(
+    r"^[ \t]{0,3}(?:[-*+>][ \t]+|\d+\.[ \t]+)?[ \t]*(?P<fence>`{3,}|~{3,})", re.MULTILINE
+)
+_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?:.*\n){1,60}?---[ \t]*$", re.MULTILINE)
+_RULE = re.compile(
+    r"^[ \t]*(?=[^\n]*\|)(?=[^\n]*-)\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$",
+    re.MULTILINE,
+)
+_RECORD = re.compile(r"\{\s*(?=[\"}])|\[\s*(?=[\[{\"\d-])")
+_MAX_RECORD = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Characters ``start`` to ``end`` that stay together.
+
+    ``kind`` is the pattern's name; ``head`` marks the heading rows of a table, which are kept
+    with any of the rows below them.
+    """
+
+    start: int
+    end: int
+    kind: str
+    head: bool = False
+
+
+def blocks(text: str) -> list[Region]:
+    """Return front matter, code fences, table rows and JSON values, in order, disjoint."""
+    taken: list[Region] = []
+    if front := _FRONT.search(text):
+        taken.append(Region(front.start() + text.startswith("\ufeff"), front.end(), "front"))
+    found = sorted((*_fences(text), *_tables(text)), key=lambda region: region.start)
+    for region in found:
+        if not taken or region.start >= taken[-1].end:
+            taken.append(region)
+    return _merge(taken, _records(text))
+
+
+def _merge(first: list[Region], second: Iterator[Region]) -> list[Region]:
+    kept = list(first)
+    borders = iter(first)
+    border = next(borders, None)
+    for region in second:
+        while border is not None and border.end <= region.start:
+            border = next(borders, None)
+        if border is None or border.start >= region.end:
+            kept.append(region)
+    return sorted(kept, key=lambda region: region.start)
+
+
+def _fences(text: str) -> Iterator[Region]:
+    """CommonMark 0.31, section 4.5: an unclosed fence runs to the end of the text."""
+    at = 0
+    while opening := _FENCE.search(text, at):
+        fence = opening["fence"]
+        closing = re.compile(rf"^[ \t]*{fence[0]}{{{len(fence)},}}[ \t]*\r?$", re.MULTILINE)
+        line_end = text.find("\n", opening.end())
+        info = text[opening.end() : line_end if line_end >= 0 else len(text)]
+        if fence[0] == "`" and "`" in info:  # inline code, not a fence
+            at = opening.end()
+            continue
+        closed = closing.search(text, line_end) if line_end >= 0 else None
+        end = closed.end() if closed else len(text.rstrip())
+        end -= closed is not None and text[end - 1] == "\r"
+        yield Region(opening.start("fence"), end, "fence")
+        at = max(end, opening.end())
+
+
+def _tables(text: str) -> Iterator[Region]:
+    """GitHub Flavored Markdown 0.29, section 4.10: heading row, delimiter row, rows with pipes."""
+    end = 0
+    for rule in _RULE.finditer(text):
+        if rule.start() < end:
+            continue
+        head = text.rfind("\n", 0, max(rule.start() - 1, 0)) + 1
+        heading = text[head : max(rule.start() - 1, 0)]
+        if "|" not in heading or head < end:
+            continue
+        rows = list(_rows(text, rule.end()))
+        yield _line(text, head, rule.end(), head=bool(rows))
+        yield from rows
+        end = rows[-1].end if rows else rule.end()
+
+
+def _rows(text: str, at: int) -> Iterator[Region]:
+    while at < len(text) and text[at] == "\n":
+        stop = text.find("\n", at + 1)
+        stop = stop if stop >= 0 else len(text)
+        if "|" not in text[at + 1 : stop]:
+            return
+        yield _line(text, at + 1, stop)
+        at = stop
+
+
+def _line(text: str, start: int, end: int, *, head: bool = False) -> Region:
+    body = text[start:end]
+    return Region(start + len(body) - len(body.lstrip()), start + len(body.rstrip()), "table", head)
+
+
+def _records(text: str) -> Iterator[Region]:
+    """JSON objects and arrays inside prose. Gives up on a text with many that do not parse."""
+    decoder = json.JSONDecoder()
+    at, failures = 0, 0
+    while failures < 64 and (opening := _RECORD.search(text, at)):
+        start = opening.start()
+        window = text[start : start + _MAX_RECORD]
+        try:
+            value, size = decoder.raw_decode(window)
+        except (ValueError, RecursionError):
+            failures += 1
+            at = start + 1
+            continue
+        at = start + size
+        if value and size > 4 and any(mark in window[:size] for mark in '":,'):
+            yield Region(start, at, "json")

@@ -1,0 +1,61 @@
+"""Rerankers: which documents answer the question best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...middleware.errors import InvalidRequest
+from ...middleware.models import locate
+from ...middleware.types import Document
+from .base import Reranker
+from .biencoder import BiEncoder
+from .bm25 import BM25
+
+__all__ = ["BM25", "BiEncoder", "Reranker", "make_reranker", "rerank"]
+
+
+def make_reranker(method: str = "auto") -> Reranker:
+    """Return a reranker by name.
+
+    "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; the name or folder
+    of a sentence-transformers model; "auto" for the embedded model where it is on this machine,
+    else BM25.
+
+    Raises ModelUnavailable when the model is not found, InvalidRequest when it is none for
+    sentences.
+
+    >>> make_reranker("bm25").name
+    'bm25'
+    """
+    if method == "auto":
+        method = "bi-encoder" if locate("minilm") else "bm25"
+    if method == "bm25":
+        return BM25()
+    return BiEncoder("minilm" if method == "bi-encoder" else method)
+
+
+def rerank(
+    question: str,
+    documents: Sequence[Document],
+    *,
+    top_k: int | None = None,
+    reranker: Reranker,
+) -> list[Document]:
+    """Return the documents best first, with their ``score`` set; equal scores keep their order.
+
+    ``top_k`` keeps the best so many, all when it is None. Documents without any text are ranked
+    like the others.
+
+    Raises InvalidRequest for an empty question or a ``top_k`` below 1.
+    """
+    if not question.strip():
+        raise InvalidRequest("reranking needs a question, got an empty one; say what to look for")
+    if top_k is not None and (type(top_k) is not int or top_k < 1):
+        raise InvalidRequest(f"top_k must be a whole number from 1 on, got {top_k!r}")
+    if not documents:
+        return []
+    scores = reranker.score(question, documents)
+    ranked = [replace(d, score=float(s)) for d, s in zip(documents, scores, strict=True)]
+    ranked.sort(key=lambda document: -(document.score or 0.0))
+    return ranked[:top_k]

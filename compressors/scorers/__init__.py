@@ -1,0 +1,26 @@
+"""Scorers: how much each unit of a text matters."""
+
+from __future__ import annotations
+
+from .base import Scorer
+from .classifier import TokenClassifier
+from .lexical import Lexical
+
+__all__ = ["Lexical", "Scorer", "TokenClassifier", "make_scorer"]
+
+
+def make_scorer(name: str = "auto") -> Scorer:
+    """Return a scorer by name.
+
+    "auto" and "lexical" need no model. Anything else is a token classifier's name or folder,
+    found by ``headrace.middleware.models.resolve`` and loaded on first use.
+
+    Raises InvalidRequest when the model has no token-classification head with two labels, and
+    ModelUnavailable when it is not found.
+
+    >>> make_scorer().name
+    'lexical'
+    """
+    if name in ("auto", "lexical"):
+        return Lexical()
+    return TokenClassifier(name)

@@ -1,0 +1,145 @@
+"""Words that carry little or much, in the languages prompts are mostly written in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STOP_WORDS: Mapping[str, frozenset[str]] = {
+    "en": _words(
+        """
+        a about above after again all also am an and any are as at be because been before being
+        below between both but by can could did do does doing down during each even few for from
+        further had has have having he her here hers him his how i i'd i'll i'm i've if in into
+        is it it's its itself just let like me more most much my myself of off on once only or
+        other our out over own really same she should so some such than that that's the their
+        theirs them then there there's these they they're this those through to too under until
+        up us very was we we'd we'll we're we've were what when where which while who whom whose
+        why will with would you you'd you'll you're you've your yours 'm 're 's 've 'd 'll got
+        get going go gonna kind sort thing things quite rather maybe perhaps well mean know
+        actually basically right
+        """
+    ),
+    "de": _words(
+        """
+        aber als also am an auch auf aus bei bin bis bist da damit dann das dass dein deine dem
+        den der des die dies diese diesem diesen dieser dieses doch dort du durch ein eine einem
+        einen einer eines er es etwas euch für hat hatte hatten hier ich ihm ihn ihr ihre im in
+        ins ist ja jede jeden jeder jedes kann können man mehr mein meine mich mir mit muss nach
+        noch nun nur ob oder sehr sein seine sich sie sind so soll über um und uns unser unter
+        vom von vor war waren warum was weil welche wenn wer werden wie wieder wir wird wo wurde
+        wurden zu zum zur zwischen
+        """
+    ),
+    "fr": _words(
+        """
+        à afin ai ainsi alors après au aucun aussi autre aux avec avoir c'est ce cela celle
+        celui ces cet cette ceux chaque comme comment d'un d'une dans de des donc dont du elle
+        elles en encore entre est et été être eux fait il ils je l la le les leur leurs lui ma
+        mais me même mes moi mon nos notre nous on ont ou où par parce peu plus pour pourquoi
+        qu'il quand que quel quelle qui s'il sa se ses si soit son sont sous sur ta te tes toi
+        ton tous tout très tu un une vos votre vous y
+        """
+    ),
+    "es": _words(
+        """
+        a al algo algunos ante antes aquí así aunque como con contra cual cuando de del desde
+        donde durante el él ella ellas ellos en entre era es esa ese eso esta está están este
+        esto estos fue fueron ha había han hasta hay la las le les lo los más me mi mis muy nos
+        nosotros o os otra otro para pero por porque que qué quien se ser si sí sobre son su sus
+        también tan te tiene todo todos tu un una uno unos y ya yo
+        """
+    ),
+    "it": _words(
+        """
+        a abbiamo ad agli ai al alla alle anche ancora avere c'è che chi ci come con cosa da
+        dagli dal dalla dei del della delle di dove e è ed era essere fra gli ha hanno ho i il
+        in io l la le lei lo loro lui ma mi molto ne nei nel nella noi o ogni per perché più poi
+        quale quando quello questa questo qui se si sia sono su sua sue sul sulla suo tra tu
+        tutti tutto un una uno vi voi
+        """
+    ),
+    "pt": _words(
+        """
+        a ao aos as até com como da das de dela dele do dos e é ela elas ele eles em entre era
+        essa esse esta está este eu foi há isso isto já lhe mais mas me mesmo meu minha muito na
+        nas no nos nós o os ou para pela pelo por porque quando que quem se ser seu sua são
+        também te tem um uma você vos
+        """
+    ),
+    "nl": _words(
+        """
+        aan al alles als altijd bij daar dan dat de der deze die dit doch doen door dus een en
+        er ge haar had heb hebben heeft hem het hier hij hoe hun iemand iets ik in is ja je kan
+        kunnen maar me meer men met mij mijn moet na naar nog nu of om omdat onder ons ook op
+        over reeds te tegen toch toen tot u uit uw van veel voor want waren was wat we wel werd
+        wie wij wil worden zal ze zelf zich zij zijn zo zonder zou
+        """
+    ),
+    "ru": _words(
+        """
+        а бы был была были было быть в вам вас во вот все всё всех вы где да для до его ее её
+        если есть еще ещё же за здесь и из или им их к как ко когда кто ли мне мы на над нас
+        него она они оно от о об по под при с со так также такой там то того тоже только ты у
+        уже что чтобы чем эта эти это этот я
+        """
+    ),
+    "ar": _words(
+        """
+        في من على إلى عن مع هذا هذه ذلك تلك التي الذي الذين هو هي هم أن إن كان كانت قد ثم أو و
+        كل بعد قبل عند حيث كما ما يمكن أي بين هنا هناك لكن أيضا أيضًا
+        """
+    ),
+    "hi": _words(
+        """
+        का के की को में से है हैं और यह वह पर ने था थे थी इस उस भी तो ही कर एक हो जो या लिए साथ
+        अपने
+        """
+    ),
+}
+"""Function words by language."""
+
+FILLERS = _words(
+    """
+    um uh uhm mm hmm hm mm-hmm uh-huh huh yeah yep okay ok oh ah er erm anyway äh ähm euh eh
+    este pues {vocalsound} {disfmarker} {gap} {pause}
+    """
+)
+"""Sounds of speech: said, but nothing meant."""
+
+NEGATIONS = _words(
+    """
+    no not never none nobody nothing neither nor nowhere without cannot except unless n't hardly
+    nicht kein keine keinen keinem keiner nie niemals niemand nichts ohne weder außer ne pas
+    jamais rien aucun aucune sans sauf personne nunca jamás nada nadie ningún ninguno sin não
+    nem nenhum sem non mai niente nessuno senza niet geen nooit niets не нет ни без никогда لا
+    ليس لم لن غير بدون नहीं न मत 不 没 無 非 勿
+    """
+)
+"""Words that turn a sentence around: they stay while any word of their sentence does."""
+
+SIGNALS = _words(
+    """
+    error errors failed failure fail fails exception fatal critical panic warning warn denied
+    refused timeout timed crash crashed abort aborted invalid missing must required important
+    decision decided deadline agreed action todo because therefore however only fehler warnung
+    wichtig erreur avertissement advertencia ошибка 错误 警告 重要 エラー
+    """
+)
+"""Words that announce what people look for."""
+
+
+def language(words: Iterable[str]) -> str:
+    """Return the language whose stop words are most often among the words, English if none.
+
+    >>> language("das ist der Hund und die Katze".split())
+    'de'
+    """
+    seen = list(words)
+    scores = {name: sum(word in stop for word in seen) for name, stop in STOP_WORDS.items()}
+    best = max(scores, key=lambda name: scores[name])
+    return best if scores[best] > scores["en"] else "en"

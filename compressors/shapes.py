@@ -1,0 +1,125 @@
+"""Recognising data and code by what their lines look like. Each check errs towards "no"."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from collections import Counter
+
+_SAMPLE = 400
+_TAG = re.compile(r"<[^<>]{1,2000}>")
+_ROOT = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>.*</\1\s*>\s*\Z", re.DOTALL)
+_DECIMAL_TIME = re.compile(r"\d\d:\d\d(?::\d\d)?,\d")
+_YAML = re.compile(
+    r"\s*(?:- +)?(?:[\w.$/-]+|\"[^\"]*\"|'[^']*') *:(?: +\S.*| *)$|\s*- +\S.*$|\s*-$"
+)
+_YAML_KEY = re.compile(r"(?P<key>[A-Za-z_$][\w.$/-]*) *:(?P<value>\s.*|)$")
+_CODE = re.compile(
+    r"\s*(?:"
+    r"(?:def|class|async def) +\w+.*:\s*(?:#.*)?$"
+    r"|(?:if|elif|for|while|with|try|except|else|finally)\b.*:$"
+    r"|from +[\w.]+ +import\b|import +[\w.{*\"'<]+|@\w+(?:[.\w]+)?(?:\(.*)?$"
+    r"|#(?:include|define|if|ifdef|ifndef|endif|pragma)\b"
+    r"|(?:public|private|protected|static|final|export|abstract|override)\s+[\w<>\[\], ]+.*[{;(]?$"
+    r"|(?:func|fn|function|package|struct|enum|interface|impl|namespace|using|typedef|type)\s+[\w(]"
+    r"|(?:const|let|var|val|mut)\s+\w|return\b[^.]*;?$"
+    r"|(?:if|for|while|switch|else if|catch)\s*\(|\}?\s*else\s*\{?$"
+    r"|[\w.\[\]*&>-]+ *(?::?=|\+=|-=|\*=) *\S|[\w.]+\([^ ]*\)?.*[;{,)]\s*$"
+    r"|.*[;{}]\s*(?://.*)?$|[)\]}]+[;,)]*$|(?://|/\*|\*/|\* |\*$)|'''|\"\"\"|#!/"
+    r"|(?:SELECT|INSERT INTO|CREATE TABLE|UPDATE|FROM|WHERE|JOIN)\s)"
+)
+_STRONG = re.compile(
+    r"\s*(?:def \w+\(|class \w+.*[:{]\s*$|from [\w.]+ import |import [\w.]+;?\s*$|#include\s"
+    r"|package [\w.]+;?\s*$|func [\w(].*\{\s*$|fn \w|function \w*\("
+    r"|(?:public|private|protected|static) .*[{;(]\s*$|#!/|.*[;{]\s*$|(?:const|let|var) \w+ *="
+    r"|return\b.*;\s*$|SELECT |CREATE TABLE )"
+)
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()][:_SAMPLE]
+
+
+def is_xml(text: str) -> bool:
+    """Whether the text is one element, or declares XML or HTML; prose in a tag is not."""
+    body = text.lstrip("\ufeff \t\r\n")
+    if body[:5].lower() == "<?xml" or re.match(r"<!doctype|<html[\s>]", body, re.IGNORECASE):
+        return True
+    if not body.startswith("<") or not _ROOT.match(body):
+        return False
+    marked = sum(len(tag) for tag in _TAG.findall(body))
+    return marked > 0.3 * len(body) and len(_TAG.findall(body)) >= 4
+
+
+def is_toml(text: str) -> bool:
+    """Whether the text is TOML with at least two keys."""
+    if not re.search(r"^[\w.\"-]+ *= *\S", text, re.MULTILINE):
+        return False
+    try:
+        return len(tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))) > 0
+    except (ValueError, RecursionError):
+        return False
+
+
+def is_yaml(text: str) -> bool:
+    """Whether nearly all lines are keys or items, and no key of the top level comes twice.
+
+    A transcript (``Ann: Hello.``) has long values or repeats its keys.
+    """
+    lines = [line for line in _lines(text) if not line.lstrip().startswith("#")]
+    if lines and lines[0].strip() == "---" and lines[-1].strip() != "---":
+        lines = lines[1:]
+    keys = [m for line in lines if (m := _YAML_KEY.match(line))]
+    names = Counter(match["key"] for match in keys)
+    indented = sum(line[0] in " \t" for line in lines)
+    fits = sum(bool(_YAML.match(line)) for line in lines)
+    if len(lines) < 3 or not keys or fits < 0.9 * len(lines) or max(names.values()) > 1:
+        return False
+    keyed = sum(bool(re.match(r"\s*(?:- +)?[\w.$/\"'-]+ *:(?:\s|$)", line)) for line in lines)
+    long = sum(len(match["value"]) > 80 for match in keys)
+    return (
+        (indented > 0 or len(keys) >= 3) and keyed >= 0.4 * len(lines) and long <= 0.2 * len(keys)
+    )
+
+
+def is_csv(text: str) -> bool:
+    """Whether the rows have the same number of cells, with one of the usual delimiters."""
+    lines = _lines(_DECIMAL_TIME.sub("00:00.0", text))
+    if len(lines) < 3:
+        return False
+    for delimiter in ("\t", ",", ";", "|"):
+        if sum(delimiter in line for line in lines) < 0.95 * len(lines):
+            continue
+        try:
+            rows = list(csv.reader(lines, delimiter=delimiter))
+        except csv.Error:
+            continue
+        width, most = Counter(map(len, rows)).most_common(1)[0]
+        if width < 2 or most < 0.95 * len(rows) or (width == 2 and len(rows) < 5):
+            continue
+        cells = [cell for row in rows for cell in row]
+        spaced = sum(cell[:1] == " " for cell in cells) / len(cells)
+        sentences = sum(len(cell) > 80 or cell.rstrip().endswith(".") for cell in cells)
+        if delimiter == "|":  # a Markdown table is prose's
+            return not lines[0].lstrip().startswith("|") and not re.match(r"[\s|:-]+$", lines[1])
+        if spaced < 0.3 and sentences < 0.2 * len(cells):
+            return True
+    return False
+
+
+def is_code(text: str) -> bool:
+    """Whether most lines look like statements, and some can be nothing else."""
+    lines = _lines(text)
+    if text.startswith("#!/"):
+        return True
+    if len(lines) < 2 or "```" in text:
+        return False
+    fits = sum(bool(_CODE.match(line)) for line in lines)
+    strong = sum(bool(_STRONG.match(line)) for line in lines)
+    indented = sum(line[0] in " \t" for line in lines)
+    return (
+        fits >= 0.55 * len(lines)
+        and strong >= max(2, 0.15 * len(lines))
+        and (indented > 0.1 * len(lines) or strong >= 0.6 * len(lines))
+    )
