@@ -1,5 +1,36 @@
-"""Where a request is answered."""
+"""Where a request is answered.
 
+make_backend()                             the embedded model, in this process
+make_backend("http://localhost:8000/v1")   any OpenAI-compatible server
+"""
+
+from __future__ import annotations
+
+from ..middleware.errors import InvalidRequest
 from .base import Backend, Capabilities, Job
+from .openai import OpenAIBackend
+from .transformers import TransformersBackend
 
-__all__ = ["Backend", "Capabilities", "Job"]
+__all__ = [
+    "Backend",
+    "Capabilities",
+    "Job",
+    "OpenAIBackend",
+    "TransformersBackend",
+    "make_backend",
+]
+
+
+def make_backend(name_or_url: str | None = None, model: str | None = None) -> Backend:
+    """Return the backend that a name or a URL stands for.
+
+    None and "transformers" run ``model`` (default "smollm2") in this process; an http(s) URL is
+    an OpenAI-compatible server. Raises InvalidRequest for anything else.
+    """
+    if name_or_url in (None, "transformers"):
+        return TransformersBackend(model or "smollm2")
+    if name_or_url.startswith(("http://", "https://")):
+        return OpenAIBackend(name_or_url, model=model)
+    raise InvalidRequest(
+        f"no backend {name_or_url!r}; choose 'transformers' or an http(s) URL of a server"
+    )

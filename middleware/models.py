@@ -310,7 +310,7 @@ def _build_smollm2(source: Path, folder: Path) -> None:
 
     where: dict[str, Any] = {"gguf_file": source.name, "local_files_only": True}
     auto_tokenizer = cast("Any", transformers.AutoTokenizer)
-    with _silent_transformers():
+    with silent_transformers():
         tokenizer = auto_tokenizer.from_pretrained(source.parent, **where)
         quantized = cast("Any", transformers.LlamaForCausalLM).from_pretrained(
             source.parent, dtype=torch.float32, **where
@@ -338,7 +338,7 @@ def _build_smollm2(source: Path, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _silent_transformers() -> Generator[None]:
+def silent_transformers() -> Generator[None]:
     """Keep transformers' progress bars quiet, the one that ignores its own switch included."""
     from unittest.mock import patch
 

@@ -1,1 +1,1 @@
-"""Constraints while decoding."""
+"""One token at a time: constraints, sampling, stop strings and the batched loop."""

@@ -1,0 +1,142 @@
+"""A language model in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from ..middleware.errors import BackendError, InvalidRequest, ModelUnavailable
+from ..middleware.models import resolve, silent_transformers
+from ..middleware.types import Request
+from .chat import prompt_tokens
+from .decoding.automaton import Compiler
+from .decoding.row import Row
+from .decoding.sampling import Sampler
+from .decoding.stream import Detokenizer, StopFilter
+
+# Fields of OpenAI's chat API that change nothing about the text.
+_WITHOUT_EFFECT = frozenset(
+    {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"}
+    | {"stream_options", "parallel_tool_calls"}
+)
+# Fields that change nothing at these values.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logprobs": (False,),
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+}
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A model, its tokenizer, and what is known about both.
+
+    ``eos`` are the ids that end an answer; ``context_length`` is in tokens, prompt and answer
+    together, None when the model does not say.
+    """
+
+    name: str
+    folder: Path
+    model: Any
+    tokenizer: Any
+    eos: frozenset[int]
+    context_length: int | None
+
+    @classmethod
+    def load(cls, name: str, device: str | None, dtype: str | None) -> LocalModel:
+        """Load a model: on a GPU in bfloat16 when there is one, else on the CPU in float32.
+
+        Raises ModelUnavailable when it is not found or not loadable.
+        """
+        folder = resolve(name, kind="decoder")
+        import torch
+        import transformers
+
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
+        auto: Any = transformers
+        try:
+            with silent_transformers():
+                tokenizer = auto.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+                model = auto.AutoModelForCausalLM.from_pretrained(
+                    folder,
+                    dtype=getattr(torch, dtype),
+                    use_safetensors=True,
+                    local_files_only=True,
+                )
+            model = model.to(device).eval()
+        except (OSError, ValueError, KeyError, AttributeError, RuntimeError) as error:
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise ModelUnavailable(
+                f"cannot load {name!r} from {folder} onto {device} as {dtype}: {reason[0]:.200}"
+            ) from error
+        config = model.config.get_text_config()
+        eos = {tokenizer.eos_token_id, *_listed(model.generation_config.eos_token_id)} - {None}
+        context = getattr(config, "max_position_embeddings", None)
+        return cls(name, folder, model, tokenizer, frozenset(eos), context)
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """The compiler of constraints for this tokenizer; costs half a second the first time."""
+        return Compiler(
+            self.tokenizer, self.model.get_output_embeddings().out_features, sorted(self.eos)
+        )
+
+    def row(self, key: int, request: Request, max_tokens: int) -> Row:
+        """Return the row that answers a request, of ``max_tokens`` unless the request says.
+
+        Raises InvalidRequest, UnsupportedConstraint, and BackendError for a prompt that is too
+        long.
+        """
+        sampling = request.sampling
+        _check_extra(sampling.extra)
+        prompt = prompt_tokens(self.tokenizer, request.messages)
+        room = self._room(len(prompt))
+        wanted = sampling.max_tokens or max_tokens
+        constraint = request.constraint
+        return Row(
+            key=key,
+            prompt=prompt,
+            max_tokens=wanted if room is None else min(wanted, room),
+            eos=self.eos,
+            sampler=Sampler(sampling),
+            detokenizer=Detokenizer(self.decode),
+            stop=StopFilter(sampling.stop),
+            matcher=self.compiler.matcher(constraint) if constraint else None,
+        )
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, special ones left out."""
+        text = self.tokenizer.decode(
+            tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return cast("str", text)
+
+    def _room(self, prompt: int) -> int | None:
+        if self.context_length is None:
+            return None
+        if prompt >= self.context_length:
+            raise BackendError(
+                f"the prompt has {prompt} tokens, but {self.name} holds {self.context_length}"
+                " together with the answer; shorten it (Compress does) or choose another model"
+            )
+        return self.context_length - prompt
+
+
+def _listed(ids: int | list[int] | None) -> list[int]:
+    return ids if isinstance(ids, list) else [] if ids is None else [ids]
+
+
+def _check_extra(extra: Any) -> None:
+    for name, value in extra.items():
+        if value is None or name in _WITHOUT_EFFECT or value in _NEUTRAL.get(name, ()):
+            continue
+        raise InvalidRequest(
+            f"the in-process engine cannot do {name}={value!r:.60}; leave it out, or use a server"
+        )

@@ -1,0 +1,113 @@
+"""The openai client's exceptions, translated into ours. The only place that knows them."""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..middleware.errors import (
+    BackendError,
+    HeadraceError,
+    InvalidRequest,
+    Overloaded,
+    UnsupportedConstraint,
+)
+
+if TYPE_CHECKING:
+    import openai
+
+_BEARER = re.compile(r"(?i)(bearer\s+|\bsk-)[\w.*-]+")
+_CONSTRAINT = re.compile(r"(?i)response_format|json_schema|schema|grammar|structured")
+
+
+def translate(error: Exception, *, url: str, key: str, constrained: bool) -> HeadraceError:
+    """Return what an exception of the client means to our caller.
+
+    ``url`` is shown; ``key`` is cut out of everything the server said. ``constrained``: the
+    request asked for a format, so a refusal that speaks of it is UnsupportedConstraint.
+    """
+    import openai
+
+    if isinstance(error, openai.APITimeoutError):
+        return BackendError(
+            f"no answer from {url} in time; raise the timeout, or check the server's load",
+            retryable=True,
+        )
+    if isinstance(error, openai.APIStatusError):
+        return _status(error, url, key, constrained)
+    if isinstance(error, openai.APIConnectionError):
+        return BackendError(
+            f"cannot reach {url} ({_cause(error, key)}); check that the server runs there and that"
+            " the address and port are right",
+            retryable=True,
+        )
+    if isinstance(error, openai.APIError):  # an error event inside a stream
+        code = str(error.code or error.type or "")
+        retryable = code in ("429", "server_error", "rate_limit_exceeded") or code.startswith("5")
+        return BackendError(
+            f"{url} broke off with an error: {scrub(error.message, key)}", retryable=retryable
+        )
+    reason = scrub(f"{type(error).__name__}: {error}", key)
+    return BackendError(
+        f"{url} sent something that is no chat completion ({reason}); check that the URL is the"
+        " base of an OpenAI-compatible API"
+    )
+
+
+def scrub(text: str, key: str) -> str:
+    """Return the text in one line of at most 300 characters, without keys."""
+    if len(key) > 4:  # shorter ones are placeholders such as "none"
+        text = text.replace(key, "***")
+    return " ".join(_BEARER.sub("***", text).split())[:300]
+
+
+def retry_after(headers: Any) -> float | None:
+    """Return the seconds that a Retry-After header asks for, None when it does not say.
+
+    Both forms of RFC 9110 section 10.2.3 are read, seconds and an HTTP date, and the
+    milliseconds of ``retry-after-ms``.
+    """
+    for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / divisor
+        except ValueError:
+            continue
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
+    try:
+        date = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(date.timestamp() - time.time(), 0.0)
+
+
+def _status(error: openai.APIStatusError, url: str, key: str, constrained: bool) -> HeadraceError:
+    status = error.status_code
+    said = scrub(error.message, key)
+    if status in (401, 403):
+        return BackendError(f"{url} refused the API key ({said}); pass api_key or OPENAI_API_KEY")
+    if status == 404:
+        return BackendError(f"{url} has no such model or path ({said}); check both")
+    if status in (400, 413, 422):
+        if constrained and _CONSTRAINT.search(said):
+            return UnsupportedConstraint(f"{url} refused the constraint: {said}")
+        return InvalidRequest(f"{url} refused the request: {said}")
+    headers = error.response.headers
+    wait = retry_after(headers)
+    final = headers.get("x-should-retry") == "false" or error.code == "insufficient_quota"
+    if status in (429, 503) and not final:
+        return Overloaded(f"{url} is overloaded (status {status}): {said}", retry_after=wait)
+    return BackendError(
+        f"{url} failed with status {status}: {said}",
+        retryable=not final and (status in (408, 409, 425, 429) or status >= 500),
+        retry_after=wait,
+    )
+
+
+def _cause(error: BaseException, key: str) -> str:
+    """Return the innermost reason: the client's own message is only "Connection error."."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return scrub(str(error) or type(error).__name__, key)
