@@ -35,7 +35,8 @@ _OFF: tuple[tuple[str, str], ...] = (
     ),
     (
         "asks for a short answer",
-        r"\b(?:briefly|brief|short(?:ly)?(?![- ]term)|concise(?:ly)?|tl;?dr|yes or no|true or false)\b"
+        r"\b(?:briefly|brief|short(?:ly)?(?![- ]term)|concise(?:ly)?|tl;?dr)\b"
+        r"|\b(?:yes or no|true or false)\b"
         r"|\bin (?:one|a|a single|two|1|2) (?:word|sentence|line|paragraph)s?\b|\bone[- ]sentence\b"
         r"|\b(?:in|under|at most|max(?:imum)?|within)\s+\d+ (?:words|characters|tokens)\b"
         r"|\bwhich (?:one )?of the following\b|^\s*\(?[A-D][.)]\s",
@@ -54,7 +55,7 @@ _OFF: tuple[tuple[str, str], ...] = (
     ),
     (
         "asks for one step after the other",
-        r"\bstep[- ]by[- ]step\b|\bin order\b(?! to)|\bchronolog",
+        r"\bstep[- ]by[- ]step\b|\bin order\b(?! to)|chronolog",
     ),
     ("asks for a format", r"\b(?:json|yaml|xml|csv|markdown table|table|latex)\b"),
 )
