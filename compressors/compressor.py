@@ -116,7 +116,7 @@ class Compressor:
                 reason = None
                 if selection.is_over:
                     reason = f"what must be kept takes {out} tokens, {left} were left for it"
-                elif job.tokens and not out and left:
+                elif job.tokens and not out and (left or budget.rate):
                     reason = f"no word fits into {left} tokens"
                 elif spent and not left:
                     reason = f"texts that are kept whole took {spent} of {limit} tokens"

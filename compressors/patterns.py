@@ -61,14 +61,22 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             rf"|\d{{4}}-\d{{2}}-\d{{2}}[T ]{_TIME}(?:\s?[+-]\d{{2}}:?\d{{2}}|Z)?"
             rf"|\d{{1,4}}[/.-]\d{{1,2}}[/.-]\d{{1,4}},?\s{_TIME}(?:\s?[AP]M)?"
             rf"|[€$£¥₹]\s?{_NUMBER}(?:\s?(?:million|billion|thousand|trillion|[kKmMbB]n?)\b)?"
+            rf"|[A-Za-z_]{{1,24}}:\s\d[\w.:%-]*(?<![.:-])"
             rf"|[+-]?{_NUMBER}[ \u00a0\u202f]{_UNIT}(?![\w])"
             rf"|{_TIME}\s?[ap]\.?m\b\.?"
-            rf"|\+\d{{1,3}}(?:[ -]\(?\d{{1,5}}\)?){{1,6}}"
+            rf"|\+\d{{1,3}}(?:[ -]\(?\d{{1,12}}\)?){{1,6}}"
             rf"|[A-Z]{{2}}\d{{2}}(?:\s[0-9A-Z]{{4}}){{1,7}}(?:\s[0-9A-Z]{{1,3}})?(?![\w])"
             rf"|\d+(?:[ \u00a0\u202f]\d{{3}})+(?:[.,]\d+)?(?![\d.,:/-])"
             rf"|(?:No|Nr|Fig|Eq|Sec|Tab|Ch|Art|Abb|p|pp|v|ver|version|page|§)\.?\s\d[\w.-]*\w)"
             r"(?<=[\w.%‰°€$£¥₹²³)])",
             re.IGNORECASE,
+        ),
+    ),
+    (
+        "pair",
+        re.compile(
+            r"^[ \t]*(?P<pair>[\w.\-/]{1,80}(?:[ \t]*=[ \t]*|:[ \t]+)\S{1,200})[ \t]*\r?$",
+            re.MULTILINE,
         ),
     ),
     ("path", re.compile(r"\"(?:[A-Za-z]:\\|\.{0,2}/|~/|\\\\)[^\"\n]{1,300}\"")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from .blocks import Region, blocks
 from .graphemes import joins_previous
@@ -21,12 +22,15 @@ SYMMETRIC = frozenset("\"'*_~")
 
 _CHUNK = re.compile(r"\S+")
 _INNER = re.compile(r"(?<=\w)(?:—|--|…|\.{3,})(?=[\w\"“(])")
+_LIST = re.compile(r"(?<=[^\s;]);(?=[^\s;])")
+_LONG = 120
 _RUN = re.compile(r"[.!?…؟।]+|([*_~])\1*|.", re.DOTALL)
 _CLOSERS = frozenset(OPENERS.values()) | SYMMETRIC
 _ENDS = frozenset(".!?…؟।")
 _JOINS = frozenset(",;:،؛")
 _TRAIL = _CLOSERS | _ENDS | _JOINS
 _LEAD = frozenset(OPENERS) | SYMMETRIC | frozenset("¿¡")
+_KNOWN = _TRAIL | _LEAD
 _EXTENDED = frozenset(("code", "template"))
 
 
@@ -63,7 +67,8 @@ def _regions(text: str) -> list[Region]:
         candidates.append((start, 0, -end, Region(start, end, "mark")))
     for rank, (kind, pattern) in enumerate(PATTERNS, 1):
         for match in pattern.finditer(text):
-            region = _extended(text, Region(*match.span(), kind))
+            group = kind if kind in pattern.groupindex else 0
+            region = _extended(text, Region(*match.span(group), kind))
             candidates.append((region.start, rank, -region.end, region))
     candidates.sort(key=lambda candidate: candidate[:3])
     solid = [c[3] for c in candidates if c[1] == -1]
@@ -90,6 +95,11 @@ def _extended(text: str, region: Region) -> Region:
             or (text[end] in "._-/" and end + 1 < len(text) and _is_word(text[end + 1]))
         ):
             end += 1
+    elif region.kind == "number":
+        while start and _continues(text, start - 1, start - 2):
+            start -= 1
+        while end < len(text) and _continues(text, end, end + 1) and text[end - 1] != " ":
+            end += 1
     elif region.kind == "url":
         while end > start + 1 and text[end - 1] in ".,;:!?'\"*_~)]}>":
             pair = {")": "(", "]": "[", "}": "{"}.get(text[end - 1])
@@ -98,6 +108,13 @@ def _extended(text: str, region: Region) -> Region:
                 break
             end -= 1
     return Region(start, end, region.kind)
+
+
+def _continues(text: str, at: int, beyond: int) -> bool:
+    """Whether a number goes on here: a word character, or a sign between digits."""
+    if text[at] in "-–.,:/+'’":
+        return 0 <= beyond < len(text) and text[beyond].isdigit()
+    return _is_word(text[at])
 
 
 def _is_word(char: str) -> bool:
@@ -116,13 +133,14 @@ def _chunks(text: str, start: int, end: int) -> Iterator[Piece]:
                 if what == "other":
                     yield from _dashed(text, a, b)
                 elif what in ("open", "close", "end", "join"):
-                    yield Piece(a, b, what, "mark")
+                    yield Piece(a, b, cast("Role", what), "mark")
                 else:
                     yield Piece(a, b, "word", "particle" if what == "particle" else "word")
 
 
 def _dashed(text: str, start: int, end: int) -> Iterator[Piece]:
-    for match in _INNER.finditer(text, start, end):
+    cuts = _LIST if end - start > _LONG and not text.startswith("data:", start) else _INNER
+    for match in cuts.finditer(text, start, end):
         yield from _peeled(text, start, match.start())
         yield Piece(*match.span(), "join", "dash")
         start = match.end()
@@ -137,15 +155,15 @@ def _peeled(text: str, start: int, end: int) -> Iterator[Piece]:
     while b > a and text[b - 1] in _TRAIL and not _is_own(text, a, b):
         b -= 1
     if a >= b:
-        yield from _marks(text, start, end, pure=True)
+        yield from _marks(text, start, end)
         return
-    yield from _marks(text, start, a)
+    yield from _marks(text, start, a, "open")
     core = text[a:b]
     if any(char.isalnum() for char in core) or ord(max(core)) > 0x2000:
         yield Piece(a, b)
     else:
         yield Piece(a, b, "between", "mark")
-    yield from _marks(text, b, end)
+    yield from _marks(text, b, end, "close")
 
 
 def _is_own(text: str, start: int, end: int) -> bool:
@@ -158,10 +176,11 @@ def _is_own(text: str, start: int, end: int) -> bool:
     return last == "." and ABBREVIATION.fullmatch(text, start, end) is not None
 
 
-def _marks(text: str, start: int, end: int, *, pure: bool = False) -> Iterator[Piece]:
+def _marks(text: str, start: int, end: int, side: Role = "between") -> Iterator[Piece]:
+    """Yield punctuation; ``side`` is what quotes and emphasis are here, which look alike."""
     for match in _RUN.finditer(text, start, end):
         first = match[0][0]
-        role: Role = "between"
+        role = side
         if first in _ENDS:
             role = "end"
         elif first in _JOINS:
@@ -170,14 +189,7 @@ def _marks(text: str, start: int, end: int, *, pure: bool = False) -> Iterator[P
             role = "open"
         elif first in OPENERS.values():
             role = "close"
-        elif first in SYMMETRIC and not pure:
-            role = "open" if _before_word(text, match.end(), end) else "close"
-        yield Piece(*match.span(), role, "mark")
-
-
-def _before_word(text: str, at: int, end: int) -> bool:
-    """Whether marks at the head of a chunk are followed by its word, not by its end."""
-    return at < len(text) and not text[at].isspace() and (at < end or text[at] not in _TRAIL)
+        yield Piece(*match.span(), role if first in _KNOWN else "between", "mark")
 
 
 def _whole_graphemes(text: str, found: list[Piece]) -> list[Piece]:

@@ -16,14 +16,14 @@ _YAML = re.compile(
 )
 _YAML_KEY = re.compile(r"(?P<key>[A-Za-z_$][\w.$/-]*) *:(?P<value>\s.*|)$")
 _CODE = re.compile(
-    r"\s*(?:"
+    r"\s+#\s|\s*(?:"
     r"(?:def|class|async def) +\w+.*:\s*(?:#.*)?$"
     r"|(?:if|elif|for|while|with|try|except|else|finally)\b.*:$"
     r"|from +[\w.]+ +import\b|import +[\w.{*\"'<]+|@\w+(?:[.\w]+)?(?:\(.*)?$"
     r"|#(?:include|define|if|ifdef|ifndef|endif|pragma)\b"
     r"|(?:public|private|protected|static|final|export|abstract|override)\s+[\w<>\[\], ]+.*[{;(]?$"
     r"|(?:func|fn|function|package|struct|enum|interface|impl|namespace|using|typedef|type)\s+[\w(]"
-    r"|(?:const|let|var|val|mut)\s+\w|return\b[^.]*;?$"
+    r"|(?:const|let|var|val|mut)\s+\w|return\b(?:[^.]*|.*[)\]}])$"
     r"|(?:if|for|while|switch|else if|catch)\s*\(|\}?\s*else\s*\{?$"
     r"|[\w.\[\]*&>-]+ *(?::?=|\+=|-=|\*=) *\S|[\w.]+\([^ ]*\)?.*[;{,)]\s*$"
     r"|.*[;{}]\s*(?://.*)?$|[)\]}]+[;,)]*$|(?://|/\*|\*/|\* |\*$)|'''|\"\"\"|#!/"

@@ -75,7 +75,7 @@ class ApproximateCounter:
 def _word_cost(word: str) -> int:
     if word.isascii():
         return 1 + (len(word) - 1) // 8
-    return 1 + (len(word) - 1) // 3
+    return 1 + (len(word) - 1) // 2
 
 
 @dataclass(frozen=True)

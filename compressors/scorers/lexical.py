@@ -20,14 +20,17 @@ _KINDS = {
     "front": 0.7,
     "email": 0.75,
     "table": 0.7,
-    "number": 0.75,
+    "number": 0.9,
     "tag": 0.65,
     "path": 0.65,
+    "pair": 0.6,
     "link": 0.6,
     "url": 0.5,
     "comment": 0.1,
     "particle": 0.15,
 }
+_REPEATED = frozenset(("number", "pair", "link", "url", "path"))
+_SHORT = frozenset(("fence", "template", "json", "front", "table"))
 _DIGIT = re.compile(r"\d+")
 _WIDE = re.compile(r"[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af]")
 _SAMPLE = 4000
@@ -82,7 +85,8 @@ def _word(content: str, lower: str, kind: str, rarity: float, stop: frozenset[st
     if lower in FILLERS:
         return 0.02
     if kind in _KINDS:
-        return _KINDS[kind] * (0.6 + 0.4 * rarity) if kind == "number" else _KINDS[kind]
+        value = _KINDS[kind] * (0.6 + 0.4 * rarity if kind in _REPEATED else 1)
+        return value if kind in _SHORT else value - _length_penalty(content)
     if lower in NEGATIONS or lower.endswith("n't"):
         return 0.9
     if lower in stop:
@@ -91,7 +95,12 @@ def _word(content: str, lower: str, kind: str, rarity: float, stop: frozenset[st
     value += 0.12 * (lower != content) + 0.2 * (lower in SIGNALS)
     if any(map(str.isdigit, content)):
         value += 0.15 * rarity
-    return min(value, 0.95)
+    return min(value, 0.95) - _length_penalty(content)
+
+
+def _length_penalty(content: str) -> float:
+    """Say how much less a word is worth for its length: it takes the room of several."""
+    return min(0.06 * math.log2(len(content) / 16), 0.5) if len(content) > 16 else 0.0
 
 
 def _combined(units: Units, words: list[float], relevance: list[float] | None) -> list[float]:

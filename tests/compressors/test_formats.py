@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.compressors import Budget, Compressed, Compressor, make_counter, make_scorer
+from headrace.compressors.formats import detect
+
+COMPRESSOR = Compressor(make_scorer(), make_counter())
+
+PYTHON = (
+    "import os\n\n\ndef main(path: str) -> int:\n    # count\n    return len(os.listdir(path))\n"
+)
+GO = 'package main\n\nimport "fmt"\n\nfunc main() {\n\tfmt.Println("hi")\n}\n'
+C = '#include <stdio.h>\n\nint main(void) {\n    printf("hi\\n");\n    return 0;\n}\n'
+JAVA = "public class A {\n    private int x;\n    public int get() {\n        return x;\n    }\n}\n"
+JS = "const a = require('a');\nfunction b(c) {\n  return a(c) + 1;\n}\nmodule.exports = b;\n"
+CSV = "name,city,age\nAnn,Rome,31\nBob,Oslo,42\nCy,Bern,27\nDi,Riga,35\n"
+YAML = (
+    "# settings\nserver:\n  host: localhost\n  port: 8080\n  tags:\n    - a\n    - b\ndebug: true\n"
+)
+TOML = '[server]\nhost = "localhost"\nport = 8080\n\n[log]\nlevel = "info"\n'
+XML = '<?xml version="1.0"?>\n<a>\n  <b id="1">x</b>\n  <b id="2">y</b>\n</a>\n'
+RECORDS = [
+    {"id": i, "key": "sk-a\\b", "note": 'say "hi" \n\t \\n', "x": [1.50, None]} for i in range(8)
+]
+
+TRANSCRIPT = """\
+Ann: Hello there, how are you?
+Bob: Fine, thanks, let us begin.
+Ann: The first point is the budget.
+"""
+LOG = """\
+[2024-01-02 10:00:01,123] INFO Starting (app.Main)
+[2024-01-02 10:00:02,456] WARN Slow disk (app.Io)
+[2024-01-02 10:00:03,001] ERROR Failed to open /x (app.Io)
+[2024-01-02 10:00:04,999] INFO Done (app.Main)
+[2024-01-02 10:00:05,999] INFO Bye (app.Main)
+"""
+MARKDOWN = """\
+# Title
+
+- one item here
+- another item: with colon
+
+```python
+x = 1
+```
+
+Some closing words.
+"""
+LETTER = "Dear Ann, thank you, Bob.\nWe met, as planned, in Rome.\nAll is well, so far, here."
+WRAPPED = "<context>\nThe quick brown fox jumps over the lazy dog and goes home.\n</context>"
+
+
+def squeeze(text: str, rate: float, hint: str | None = None) -> Compressed:
+    return COMPRESSOR.compress([text], Budget(rate=rate), formats=[hint])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (PYTHON, "code"),
+        (GO, "code"),
+        (C, "code"),
+        (JAVA, "code"),
+        (JS, "code"),
+        (CSV, "csv"),
+        (CSV.replace(",", "\t"), "csv"),
+        (YAML, "yaml"),
+        (TOML, "toml"),
+        (XML, "xml"),
+        (json.dumps(RECORDS), "json"),
+        ("\n".join(map(json.dumps, RECORDS)), "jsonl"),
+        (TRANSCRIPT, "prose"),
+        (LOG, "prose"),
+        (MARKDOWN, "prose"),
+        (WRAPPED, "prose"),
+        ("", "prose"),
+        (LETTER, "prose"),
+    ],
+)
+def test_a_format_is_known_by_its_content(text: str, kind: str) -> None:
+    assert detect(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("hint", "kind"),
+    [
+        (".py", "code"),
+        ("src/main.c", "code"),
+        ("go", "code"),
+        ("A.JAVA", "code"),
+        ("data.csv", "csv"),
+        (".yaml", "yaml"),
+        ("x.unknown", "prose"),
+        ("run.log", "prose"),
+    ],
+)
+def test_a_hint_decides(hint: str, kind: str) -> None:
+    assert detect("some words that could be anything at all", hint) == kind
+
+
+@pytest.mark.parametrize("text", [PYTHON, GO, C, JAVA, JS, CSV, YAML, TOML, XML])
+@pytest.mark.parametrize("rate", [0.2, 0.5, 0.9])
+def test_strict_formats_come_back_whole_with_a_reason(text: str, rate: float) -> None:
+    result = squeeze(text, rate)
+    assert result.text == text
+    assert result.reason is not None
+    assert "whole" in result.reason
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5, 0.9, 1])
+def test_json_keeps_its_value(rate: float) -> None:
+    text = json.dumps(RECORDS, indent=4)
+    result = squeeze(text, rate)
+    assert json.loads(result.text) == RECORDS
+    assert result.tokens_out < result.tokens_in or rate == 1
+    assert bool(result.reason) == (result.tokens_out > int(rate * result.tokens_in))
+
+
+def test_json_lines_keep_their_records() -> None:
+    text = "\n\n".join(json.dumps(record, separators=(" , ", " : ")) for record in RECORDS) + "\n"
+    result = squeeze(text, 0.3)
+    assert [json.loads(line) for line in result.text.splitlines()] == RECORDS
+    assert result.reason
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+
+
+@given(st.lists(VALUES, min_size=1), st.floats(0.01, 1), st.sampled_from([None, 0, 1, "\t"]))
+def test_any_json_survives(value: object, rate: float, indent: int | str | None) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    result = squeeze(text, rate, "x.json")
+    if result.text or int(rate * result.tokens_in):
+        assert json.loads(result.text) == value
+
+
+def test_json_that_does_not_parse_is_kept_whole() -> None:
+    text = json.dumps(RECORDS, indent=2)[:-40]
+    result = squeeze(text, 0.5)
+    assert result.text == text
+    assert result.reason is not None
+    assert "does not parse" in result.reason
+
+
+def test_what_is_whole_is_paid_first_from_a_joint_budget() -> None:
+    prose = (
+        "The meeting about the bridge was long and everyone said something about the costs. " * 4
+    )
+    code, text = COMPRESSOR.compress([PYTHON, prose], Budget(rate=0.7), joint=True)
+    assert code.text == PYTHON
+    assert code.tokens_out + text.tokens_out <= int(0.7 * (code.tokens_in + text.tokens_in))
+    assert 0 < text.tokens_out < text.tokens_in
+
+
+def test_a_fence_in_markdown_is_whole_and_outlives_prose() -> None:
+    fence = "```python\nx = compute(1)\n```"
+    prose = "Here are some words that nobody will ever miss at all."
+    text = f"{prose}\n\n{fence}\n\nAnd some more of them."
+    result = squeeze(text, 0.6)
+    assert fence in result.text
+    assert "```" not in squeeze(text, 0.3).text
+
+
+def test_the_samples_are_what_they_claim() -> None:
+    assert len(tomllib.loads(TOML)) == 2
+    assert {len(row) for row in csv.reader(CSV.splitlines())} == {3}
