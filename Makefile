@@ -5,7 +5,7 @@ BIN := .venv/bin
 # In an isolated set-up the CPU build of torch is enough; the package itself takes torch>=2.6.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint check setup clean
+.PHONY: demo test lint wheel-test setup clean
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
@@ -18,6 +18,14 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+# The built wheel in an environment of its own, away from the sources.
+wheel-test: .venv/ready
+	rm -rf dist build/wheel-test
+	$(BIN)/python -m build -q --wheel
+	$(PYTHON) -m venv build/wheel-test
+	build/wheel-test/bin/python -m pip install -q $(TORCH) dist/headrace-*.whl
+	cd build && wheel-test/bin/python ../tests/wheel_check.py wheel-test/bin/headrace
 
 setup: .venv/ready
 

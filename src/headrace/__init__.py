@@ -1,10 +1,124 @@
 """Prompt and output optimisation in front of a language model's engine.
 
-The code lives in the folders at the top of the repository; ``headrace.X`` is ``./X``.
+The code lives in the folders at the top of the repository; ``headrace.X`` is ``./X``. The names
+below are imported when they are first used, so that ``import headrace`` costs next to nothing.
 """
 
-from importlib.metadata import version as _version
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
-__version__ = _version("headrace")
+if TYPE_CHECKING:
+    __version__: str
+    from .compressors import Compressed
+    from .middleware.compress import Compress
+    from .middleware.constrain import Constrain
+    from .middleware.constraints import constraint
+    from .middleware.dispatcher import Dispatcher
+    from .middleware.errors import (
+        BackendError,
+        DeadlineExceeded,
+        HeadraceError,
+        InvalidRequest,
+        ModelUnavailable,
+        Overloaded,
+        Truncated,
+        UnsupportedConstraint,
+    )
+    from .middleware.pipeline import Pipeline
+    from .middleware.plan import Plan
+    from .middleware.report import Report, StageReport
+    from .middleware.rerank import Rerank
+    from .middleware.sdk import compress, generate, rerank
+    from .middleware.transform import Transform
+    from .middleware.types import (
+        Constraint,
+        Document,
+        Event,
+        Finished,
+        Handler,
+        Message,
+        Middleware,
+        Request,
+        Response,
+        Sampling,
+        TextDelta,
+        ToolCallDelta,
+        Usage,
+    )
 
-__all__: list[str] = []
+__all__ = [
+    "BackendError",
+    "Compress",
+    "Compressed",
+    "Constrain",
+    "Constraint",
+    "DeadlineExceeded",
+    "Dispatcher",
+    "Document",
+    "Event",
+    "Finished",
+    "Handler",
+    "HeadraceError",
+    "InvalidRequest",
+    "Message",
+    "Middleware",
+    "ModelUnavailable",
+    "Overloaded",
+    "Pipeline",
+    "Plan",
+    "Report",
+    "Request",
+    "Rerank",
+    "Response",
+    "Sampling",
+    "StageReport",
+    "TextDelta",
+    "ToolCallDelta",
+    "Transform",
+    "Truncated",
+    "UnsupportedConstraint",
+    "Usage",
+    "compress",
+    "constraint",
+    "generate",
+    "rerank",
+]
+
+_HOMES = {
+    "compressors": "Compressed",
+    "middleware.compress": "Compress",
+    "middleware.constrain": "Constrain",
+    "middleware.constraints": "constraint",
+    "middleware.dispatcher": "Dispatcher",
+    "middleware.errors": (
+        "BackendError DeadlineExceeded HeadraceError InvalidRequest ModelUnavailable "
+        "Overloaded Truncated UnsupportedConstraint"
+    ),
+    "middleware.pipeline": "Pipeline",
+    "middleware.plan": "Plan",
+    "middleware.report": "Report StageReport",
+    "middleware.rerank": "Rerank",
+    "middleware.sdk": "compress generate rerank",
+    "middleware.transform": "Transform",
+    "middleware.types": (
+        "Constraint Document Event Finished Handler Message Middleware Request Response "
+        "Sampling TextDelta ToolCallDelta Usage"
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("headrace")
+    for home, names in _HOMES.items():
+        if name in names.split():
+            found = getattr(_import_module(f".{home}", __name__), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

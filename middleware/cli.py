@@ -1,0 +1,302 @@
+"""The ``headrace`` command: text to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from .errors import HeadraceError, InvalidRequest
+
+EXIT_FAILURE, EXIT_USAGE = 1, 2
+
+app = typer.Typer(
+    name="headrace",
+    help="Rerank, compress, plan, constrain and batch in front of a language model's engine.",
+    epilog="--debug, anywhere, shows the traceback of an error.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+File = Annotated[str, typer.Argument(metavar="[FILE|-]", help="A text file; - is stdin.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def main() -> None:
+    """Run the command line; exit 0 if all went well, 1 on failure, 2 on bad usage."""
+    debug = "--debug" in sys.argv
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        app(arguments)
+    except HeadraceError as error:
+        if debug:
+            raise
+        _say(f"error: {error}")
+        sys.exit(EXIT_USAGE if isinstance(error, InvalidRequest) else EXIT_FAILURE)
+    except BrokenPipeError:  # the reader has enough: head, less
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@app.command()
+def compress(
+    file: File = "-",
+    rate: Annotated[float | None, typer.Option(help="Share of tokens to keep, 0 to 1.")] = None,
+    target_tokens: Annotated[int | None, typer.Option(help="Tokens to keep at most.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Least importance, 0 to 1.")] = None,
+    question: Annotated[str | None, typer.Option(help="What the text will be asked.")] = None,
+    compressor: Annotated[str, typer.Option(help="auto, lexical, or a model.")] = "auto",
+    tokenizer: Annotated[
+        str | None, typer.Option(help="What counts the tokens: a Hugging Face name or folder.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="Pattern of text that stays; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+    html: Annotated[Path | None, typer.Option(help="Write what was cut as an HTML page.")] = None,
+) -> None:
+    """Make a text shorter by dropping what matters least (half of it, unless told otherwise)."""
+    from ..compressors import Budget, Compressor, make_counter, make_scorer, to_html
+    from .files import check_writable, read_text, write_text
+
+    if rate is None and target_tokens is None and threshold is None:
+        rate = 0.5
+    budget = Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
+    if html is not None:
+        check_writable(html)
+    text = read_text(file)
+    if not text:
+        _say(f"note: {'standard input' if file == '-' else file} is empty; nothing to compress")
+    engine = Compressor(make_scorer(compressor), make_counter(tokenizer))
+    (result,) = engine.compress(
+        [text], budget, question=question, keep=keep or (), formats=[Path(file).suffix or None]
+    )
+    if result.reason:
+        _say(f"note: {result.reason}")
+    if html is not None:
+        write_text(html, to_html([result], title=Path(file).name if file != "-" else "stdin"))
+    if as_json:
+        _print_json(
+            {
+                "text": result.text,
+                "tokens_in": result.tokens_in,
+                "tokens_out": result.tokens_out,
+                "rate": result.rate,
+                "spans": [list(span) for span in result.spans],
+                "seconds": result.seconds,
+                "compressor": result.compressor,
+            }
+        )
+    else:
+        _print(result.text)
+        _say(
+            f"{result.tokens_in} -> {result.tokens_out} tokens ({result.rate:.0%}) "
+            f"by {result.compressor} in {result.seconds:.2f} s"
+        )
+
+
+@app.command()
+def rerank(
+    question: Annotated[str, typer.Option(help="What the documents should answer.")],
+    file: File = "-",
+    top_k: Annotated[int | None, typer.Option(help="How many to keep.")] = None,
+    method: Annotated[str, typer.Option(help="auto, bm25, bi-encoder, or a model.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Rank JSON Lines documents ({"id", "text", "title"?}) by how well they answer a question.
+
+    The same lines come out with a "score", best first; at a terminal without --json, a table.
+    """
+    from dataclasses import replace
+
+    from .files import read_records, read_text, record_document
+    from .sdk import rerank as rank
+
+    records = read_records(read_text(file), "standard input" if file == "-" else file)
+    if not records:
+        _say("note: no documents in the input")
+    numbered = [replace(record_document(r), id=str(i)) for i, r in enumerate(records)]
+    ranked = rank(question, numbered, top_k=top_k, method=method)
+    if sys.stdout.isatty() and not as_json:
+        rows = [(f"{d.score:.3f}", str(records[int(d.id or 0)].get("id", "")), d) for d in ranked]
+        _print_table(
+            ("score", "id", "document"),
+            ((score, name, (d.title or d.text)[:80]) for score, name, d in rows),
+        )
+        return
+    for one in ranked:
+        _print_json({**records[int(one.id or 0)], "score": one.score})
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="What to answer.")],
+    documents: Annotated[
+        list[str] | None, typer.Option(help="File or folder to answer from; may be repeated.")
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="transformers, or the URL of an OpenAI-compatible server.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The engine's model.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Compress: share of tokens to keep.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Passages to use.", show_default="4")] = None,
+    plan: Annotated[
+        Literal["auto", "off", "skeleton", "graph"], typer.Option(help="Write parts in parallel.")
+    ] = "auto",
+    schema: Annotated[Path | None, typer.Option(help="JSON schema file for the answer.")] = None,
+    regex: Annotated[str | None, typer.Option(help="Pattern that the answer matches.")] = None,
+    choice: Annotated[
+        list[str] | None, typer.Option(help="A possible answer; repeat for more.")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Length of the answer.")] = None,
+    stream: Annotated[bool, typer.Option(help="Print the answer as it is written.")] = True,
+    as_json: Json = False,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report.")] = None,
+) -> None:
+    """Answer a question, from documents if there are any, and say what each stage did."""
+    from ..backends import make_backend
+    from .files import check_writable, read_documents, write_text
+    from .pages import report_page
+    from .pipeline import Pipeline
+    from .sdk import make_request, stages
+    from .types import Finished, Response, TextDelta
+
+    constraint = _constraint(schema, regex, choice)
+    if report is not None:
+        check_writable(report)
+    found = read_documents(documents or (), on_skip=_say)
+    if documents and not found:
+        _say("note: no text in the documents; answering without them")
+    request = make_request(question, documents=found, constraint=constraint, max_tokens=max_tokens)
+    if found and top_k is None:
+        top_k = 4
+    engine = make_backend(backend, model)
+    with Pipeline((), engine) as bare:
+        tokenizer = bare.blocking(engine.capabilities()).tokenizer
+        chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer)
+        response: Response | None = None
+        with_text = stream and not as_json
+        for event in Pipeline(chain, bare.dispatcher, loop=bare.loop).stream_sync(request):
+            if isinstance(event, TextDelta) and with_text:
+                _print(event.text)
+            elif isinstance(event, Finished):
+                response = event.response
+    if response is None:
+        raise HeadraceError("the pipeline ended without an answer")
+    if report is not None:
+        write_text(report, report_page(request, response))
+    if as_json:
+        _print_json(
+            {
+                "text": response.text,
+                "parsed": _plain(response.parsed),
+                "finish_reason": response.finish_reason,
+                "usage": asdict(response.usage),
+                "report": response.report.to_dict(),
+            }
+        )
+        return
+    _print("\n" if stream else f"{response.text}\n")
+    if response.finish_reason == "length":
+        _say("note: the answer was cut by its token limit; raise --max-tokens for more")
+    _print_table(
+        ("stage", "what it did", "tokens", "seconds"),
+        (
+            (
+                row.stage,
+                row.decision,
+                "" if row.tokens_in is None else f"{row.tokens_in} -> {row.tokens_out}",
+                f"{row.seconds:.2f}",
+            )
+            for row in response.report.stages
+        ),
+        to_stderr=True,
+    )
+
+
+@app.command()
+def doctor(
+    backend: Annotated[
+        list[str] | None, typer.Option(help="URL of an engine to try; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is installed, which models are found, which engines answer, and how to fix it."""
+    from .doctor import examine
+
+    checks = examine(backend or ())
+    if as_json:
+        _print_json([asdict(check) for check in checks])
+    else:
+        _print_table(
+            ("", "kind", "name", "found", "to fix it"),
+            (("ok" if c.is_ok else "--", c.kind, c.name, c.found, c.fix) for c in checks),
+        )
+    if not all(check.is_ok for check in checks if check.kind != "extra"):
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _constraint(schema: Path | None, regex: str | None, choice: list[str] | None) -> Any:
+    from . import constraints
+
+    given = [
+        name
+        for name, value in {"schema": schema, "regex": regex, "choice": choice}.items()
+        if value
+    ]
+    if len(given) > 1:
+        raise InvalidRequest(f"--{given[0]} and --{given[1]} exclude each other; pass one")
+    if schema is not None:
+        return constraints.constraint(schema)
+    if regex is not None:
+        return constraints.regex(regex)
+    return constraints.choice(choice) if choice else None
+
+
+def _print(text: str) -> None:
+    """Write text to stdout exactly as it is."""
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()
+
+
+def _print_json(value: Any) -> None:
+    try:
+        _print(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot hold
+        _print(json.dumps(value, default=str) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if dump else value
+
+
+def _say(message: str) -> None:
+    """Write one line to stderr."""
+    sys.stderr.write(f"headrace: {' '.join(message.splitlines())}\n")
+    sys.stderr.flush()
+
+
+def _print_table(
+    columns: Iterable[str], rows: Iterable[Iterable[str]], *, to_stderr: bool = False
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(stderr=to_stderr).print(table)
+
+
+if __name__ == "__main__":
+    main()

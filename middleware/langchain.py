@@ -1,0 +1,207 @@
+"""LangChain steps: fewer tokens between a prompt and a model, or between a retriever and a prompt.
+
+Needs ``langchain-core``: pip install 'headrace[langchain]'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+try:
+    from langchain_core.callbacks import Callbacks
+    from langchain_core.documents import BaseDocumentCompressor
+    from langchain_core.documents import Document as LangChainDocument
+    from langchain_core.messages import BaseMessage
+    from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
+    from langchain_core.runnables import Runnable, RunnableConfig
+    from pydantic import ConfigDict, PrivateAttr
+except ImportError as error:
+    raise ImportError(
+        "headrace's LangChain steps need langchain-core: pip install 'headrace[langchain]'"
+    ) from error
+
+from .blocking import Loop
+from .compress import Compress
+from .errors import InvalidRequest
+from .rerank import Rerank
+from .types import Document, Message, Request
+
+LangChainInput = str | PromptValue | Sequence[BaseMessage]
+
+ROLES = {"human": "user", "ai": "assistant"}
+
+
+class HeadraceRunnable(Runnable[LangChainInput, Any]):
+    """Compress what goes into a model: messages or a prompt value in, the same kind out.
+
+    ``prompt | HeadraceRunnable(rate=0.5) | model``. The options are those of ``Compress``. System
+    and tool messages are never touched, nor is whatever asks something; the last user
+    turn is cut too (``last_user="keep"`` turns that off), since that is where a RAG prompt has its
+    context. Everything else of a message (ids, names, tool calls, images) stays as it is.
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: float | None = None,
+        target_tokens: int | None = None,
+        threshold: float | None = None,
+        question: str = "",
+        compressor: str = "auto",
+        tokenizer: str | None = None,
+        keep: Sequence[str | re.Pattern[str]] = (),
+        last_user: Literal["keep", "context"] = "context",
+    ) -> None:
+        self._question = question
+        self._loop = Loop()
+        self._stage = Compress(
+            rate,
+            target_tokens,
+            threshold,
+            compressor=compressor,
+            tokenizer=tokenizer,
+            keep=tuple(keep),
+            last_user=last_user,
+        )
+
+    def invoke(
+        self, input: LangChainInput, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        """Return the input with fewer tokens."""
+        return self._call_with_config(self._shorten_sync, input, config, **kwargs)
+
+    async def ainvoke(
+        self, input: LangChainInput, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        """Return the input with fewer tokens, without blocking the event loop."""
+        return await self._acall_with_config(self._shorten, input, config, **kwargs)
+
+    def _shorten_sync(self, prompt: LangChainInput) -> Any:
+        return self._loop.run(self._shorten(prompt))
+
+    async def _shorten(self, prompt: LangChainInput) -> Any:
+        match prompt:
+            case str():
+                return (await self._messages([Message.user(prompt)]))[0].text
+            case StringPromptValue():
+                shortened = await self._messages([Message.user(prompt.text)])
+                return prompt.model_copy(update={"text": shortened[0].text})
+            case PromptValue():
+                messages = await self._chat(prompt.to_messages())
+                if isinstance(prompt, ChatPromptValue):
+                    return prompt.model_copy(update={"messages": messages})
+                return ChatPromptValue(messages=messages)
+            case list() | tuple() if all(
+                isinstance(one, BaseMessage) for one in cast("Any", prompt)
+            ):
+                return await self._chat(list(prompt))
+            case _:
+                raise InvalidRequest(
+                    "HeadraceRunnable takes text, a prompt value or a list of LangChain "
+                    f"messages, got {type(prompt).__name__}"
+                )
+
+    async def _chat(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        if not messages:
+            return messages
+        shortened = await self._messages([_from_langchain(one) for one in messages])
+        return [
+            old if new.parts == _from_langchain(old).parts else _with_content(old, new)
+            for old, new in zip(messages, shortened, strict=True)
+        ]
+
+    async def _messages(self, messages: list[Message]) -> tuple[Message, ...]:
+        request = Request(tuple(messages), question=self._question)
+        return (await self._stage.transform(request)).messages
+
+
+def _from_langchain(message: BaseMessage) -> Message:
+    fields: dict[str, Any] = {"role": ROLES.get(message.type, message.type)}
+    fields["content"] = cast("Any", message.content)  # pyright: ignore[reportUnknownMemberType]
+    for name in ("tool_calls", "tool_call_id"):
+        if value := getattr(message, name, None):
+            fields[name] = value
+    return Message.from_dict(fields)
+
+
+def _with_content(old: BaseMessage, new: Message) -> BaseMessage:
+    return old.model_copy(update={"content": new.to_dict()["content"]})
+
+
+class HeadraceCompressor(BaseDocumentCompressor):
+    """Rerank and compress retrieved documents for a query.
+
+    As the ``base_compressor`` of a ContextualCompressionRetriever, or by itself. Documents come
+    back best first with their ids and metadata, to which ``relevance_score`` is added; one that
+    nothing is left of is left out. ``method`` is that of ``Rerank``, the other options are those of
+    ``Compress``; without a budget, documents are only reranked.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
+
+    top_k: int | None = None
+    method: str = "auto"
+    rate: float | None = None
+    target_tokens: int | None = None
+    threshold: float | None = None
+    compressor: str = "auto"
+    tokenizer: str | None = None
+
+    _stages: list[Rerank | Compress] = PrivateAttr(default_factory=list[Rerank | Compress])
+    _loop: Loop = PrivateAttr(default_factory=Loop)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Make the stages, so that wrong options are said at once."""
+        self._stages.append(Rerank(self.top_k, self.method))
+        if (self.rate, self.target_tokens, self.threshold) != (None, None, None):
+            self._stages.append(
+                Compress(
+                    self.rate,
+                    self.target_tokens,
+                    self.threshold,
+                    compressor=self.compressor,
+                    tokenizer=self.tokenizer,
+                )
+            )
+
+    def compress_documents(
+        self,
+        documents: Sequence[LangChainDocument],
+        query: str,
+        callbacks: Callbacks | None = None,
+    ) -> Sequence[LangChainDocument]:
+        """Return the documents that answer the query, shorter and best first."""
+        return self._loop.run(self.acompress_documents(documents, query, callbacks))
+
+    async def acompress_documents(
+        self,
+        documents: Sequence[LangChainDocument],
+        query: str,
+        callbacks: Callbacks | None = None,
+    ) -> Sequence[LangChainDocument]:
+        """Return the documents that answer the query, shorter and best first."""
+        if not documents:
+            return []
+        request = Request(
+            (Message.user(query),),
+            tuple(Document(d.page_content, id=str(i)) for i, d in enumerate(documents)),
+        )
+        for stage in self._stages:
+            request = await stage.transform(request)
+        return [
+            _scored(documents[int(document.id or 0)], document)
+            for document in request.documents
+            if document.text
+        ]
+
+
+def _scored(old: LangChainDocument, new: Document) -> LangChainDocument:
+    metadata: Mapping[str, Any] = cast("Any", old).metadata
+    return old.model_copy(
+        update={
+            "page_content": new.text,
+            "metadata": {**metadata, "relevance_score": new.score},
+        }
+    )

@@ -1,0 +1,56 @@
+"""The stage that puts the documents in order and drops the worst."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from ..compressors import Reranker, make_reranker
+from ..compressors import rerank as rank
+from .report import StageReport
+from .transform import Transform
+from .types import Document, Request
+
+
+@dataclass(frozen=True)
+class Rerank(Transform):
+    """Keep the ``top_k`` documents that answer the question best, best first.
+
+    ``method`` is "auto" (the bi-encoder when its model is here, else BM25), "bm25", "bi-encoder" or
+    a sentence-transformers model. Ids and metadata are kept, ``score`` is set.
+    """
+
+    name: ClassVar[str] = "rerank"
+    top_k: int | None = None
+    method: str = "auto"
+    on_error: Literal["pass", "raise"] = "pass"
+
+    @cached_property
+    def reranker(self) -> Reranker:
+        """The method, made when first needed."""
+        return make_reranker(self.method)
+
+    async def transform(self, request: Request) -> Request:
+        """Return the request with its documents ranked."""
+        started = time.perf_counter()
+        before = len(request.documents)
+        if not before:
+            row = StageReport(self.name, "no documents to rank")
+            return replace(request, report=request.report.add(row))
+        ranked = await asyncio.to_thread(self._rank, request)
+        row = StageReport(
+            self.name,
+            f"kept {len(ranked)} of {before} documents by {self.reranker.name}",
+            time.perf_counter() - started,
+            details={
+                "method": self.reranker.name,
+                "documents": [{"id": d.id, "title": d.title, "score": d.score} for d in ranked],
+            },
+        )
+        return replace(request, documents=tuple(ranked), report=request.report.add(row))
+
+    def _rank(self, request: Request) -> list[Document]:
+        return rank(request.question, request.documents, top_k=self.top_k, reranker=self.reranker)

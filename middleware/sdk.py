@@ -1,0 +1,204 @@
+"""The three plain functions, and the pipeline that they are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, cast, overload
+
+from ..backends import Backend, make_backend
+from ..compressors import Budget, Compressed, Compressor, make_counter, make_reranker, make_scorer
+from ..compressors import rerank as rank
+from .blocking import Loop
+from .compress import Compress
+from .constrain import Constrain
+from .constraints import constraint as make_constraint
+from .dispatcher import Dispatcher
+from .errors import InvalidRequest
+from .pipeline import Pipeline
+from .plan import Plan
+from .rerank import Rerank
+from .types import Document, Message, Middleware, Request, Response, Sampling
+
+PlanStrategy = Literal["auto", "off", "skeleton", "graph"]
+DocumentLike = str | Mapping[str, Any] | Document
+PromptLike = str | Sequence[Mapping[str, Any] | Message]
+
+
+@overload
+def compress(
+    texts: str,
+    *,
+    rate: float | None = None,
+    target_tokens: int | None = None,
+    threshold: float | None = None,
+    question: str | None = None,
+    compressor: str = "auto",
+    tokenizer: str | None = None,
+    keep: Sequence[str | re.Pattern[str]] = (),
+) -> Compressed: ...
+@overload
+def compress(
+    texts: list[str] | tuple[str, ...],
+    *,
+    rate: float | None = None,
+    target_tokens: int | None = None,
+    threshold: float | None = None,
+    question: str | None = None,
+    compressor: str = "auto",
+    tokenizer: str | None = None,
+    keep: Sequence[str | re.Pattern[str]] = (),
+) -> list[Compressed]: ...
+def compress(
+    texts: str | list[str] | tuple[str, ...],
+    *,
+    rate: float | None = None,
+    target_tokens: int | None = None,
+    threshold: float | None = None,
+    question: str | None = None,
+    compressor: str = "auto",
+    tokenizer: str | None = None,
+    keep: Sequence[str | re.Pattern[str]] = (),
+) -> Compressed | list[Compressed]:
+    """Make a text, or each of several, shorter by dropping what matters least.
+
+    At most one of the budgets is given: ``rate`` is the share of tokens kept in [0, 1] (0.5 when
+    no budget is given), ``target_tokens`` the number of tokens at most, ``threshold`` the least
+    importance in [0, 1]. ``question`` says what the text will be asked; ``keep`` are patterns whose
+    matches stay. Tokens are counted with ``tokenizer`` (a Hugging Face name or folder; None: a
+    built-in approximation), with which the result never has more tokens than asked for. Every
+    character of the result is the original's, at ``spans``; what could not be compressed
+    as asked says why in ``reason``. Raises InvalidRequest and ModelUnavailable.
+    """
+    if rate is None and target_tokens is None and threshold is None:
+        rate = 0.5
+    budget = Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
+    engine = Compressor(_scorer(compressor), make_counter(tokenizer))
+    many = [texts] if isinstance(texts, str) else list(texts)
+    results = engine.compress(many, budget, question=question, keep=keep)
+    return results[0] if isinstance(texts, str) else results
+
+
+def rerank(
+    question: str,
+    documents: Sequence[DocumentLike],
+    *,
+    top_k: int | None = None,
+    method: str = "auto",
+) -> list[Document]:
+    """Return the documents that answer the question best, best first, with ``score`` set.
+
+    ``method`` is "auto", "bm25", "bi-encoder" or a sentence-transformers model. Documents are
+    texts, mappings with ``text`` (and ``id``, ``title``, other keys as metadata) or Document; what
+    they carry is kept.
+    """
+    ranked = [document(one) for one in documents]
+    return rank(question, ranked, top_k=top_k, reranker=_reranker(method))
+
+
+def generate(
+    prompt: PromptLike,
+    *,
+    documents: Sequence[DocumentLike] = (),
+    backend: str | Backend | None = None,
+    model: str | None = None,
+    rate: float | None = None,
+    top_k: int | None = None,
+    plan: PlanStrategy = "auto",
+    constraint: Any = None,
+    max_tokens: int | None = None,
+) -> Response:
+    """Answer a prompt or a chat: rerank, compress, plan, constrain, dispatch.
+
+    ``backend`` is None (the small language model in process), the URL of an OpenAI-compatible
+    server, or a Backend; ``model`` is that engine's model. ``rate`` switches compression on,
+    ``top_k`` is how many documents stay; ``constraint`` is what ``headrace.constraint`` takes.
+    The response's ``report`` says what each stage did. Engines are loaded once and shared by all
+    calls.
+    """
+    request = make_request(
+        prompt, documents=documents, constraint=constraint, max_tokens=max_tokens
+    )
+    dispatcher, loop = _engine(cast("Any", backend), model)
+    tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
+    chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer)
+    return Pipeline(chain, dispatcher, loop=loop).run_sync(request)
+
+
+def make_request(
+    prompt: PromptLike,
+    *,
+    documents: Sequence[DocumentLike] = (),
+    constraint: Any = None,
+    max_tokens: int | None = None,
+) -> Request:
+    """Return the request that ``generate`` sends, from what people have at hand."""
+    messages: tuple[Message, ...]
+    if isinstance(prompt, str):
+        messages = (Message.user(prompt),)
+    else:
+        messages = tuple(m if isinstance(m, Message) else Message.from_dict(m) for m in prompt)
+    return Request(
+        messages,
+        tuple(document(one) for one in documents),
+        constraint=None if constraint is None else make_constraint(constraint),
+        sampling=Sampling(max_tokens=max_tokens),
+    )
+
+
+def stages(
+    request: Request,
+    *,
+    rate: float | None = None,
+    top_k: int | None = None,
+    plan: PlanStrategy = "auto",
+    tokenizer: str | None = None,
+) -> list[Middleware]:
+    """Return the stages that the request has use for, in their usual order."""
+    chain: list[Middleware] = []
+    if request.documents:
+        chain.append(Rerank(top_k))
+    if rate is not None:
+        last_user: Literal["keep", "context"] = "keep" if request.documents else "context"
+        chain.append(Compress(rate, tokenizer=tokenizer, last_user=last_user))
+    chain.append(Plan(plan))
+    chain.append(Constrain())
+    return chain
+
+
+def document(one: DocumentLike) -> Document:
+    """Read a document from a text, a mapping with ``text``, or a Document."""
+    if isinstance(one, Document):
+        return one
+    if isinstance(one, str):
+        return Document(one)
+    fields = dict(one)
+    text, title = fields.pop("text", None), fields.pop("title", None)
+    if not isinstance(text, str):
+        raise InvalidRequest(f"a document needs a text, got {dict(one)!r:.120}")
+    if not isinstance(title, str | None):
+        raise InvalidRequest(f"a document's title is text, got {title!r:.80}")
+    given = fields.pop("id", None)
+    score = fields.pop("score", None)
+    return Document(
+        text,
+        title or "",
+        None if given is None else str(given),
+        cast("float | None", score),
+        fields,
+    )
+
+
+@lru_cache(maxsize=8)
+def _engine(backend: str | Backend | None, model: str | None) -> tuple[Dispatcher, Loop]:
+    """One dispatcher and one loop an engine, so that calls from many threads share batches."""
+    if backend is None or isinstance(backend, str):
+        backend = make_backend(backend, model)
+    elif model is not None:
+        raise InvalidRequest("model is the backend's own choice when a Backend is passed")
+    return Dispatcher(backend), Loop()
+
+
+_scorer = lru_cache(maxsize=8)(make_scorer)
+_reranker = lru_cache(maxsize=8)(make_reranker)

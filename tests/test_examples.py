@@ -1,0 +1,40 @@
+"""Every example runs, as its reader would run it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+SAYS = {
+    "demo.py": ["overshot.md", "parsed: Wheel(", "rerank", "compress", "dispatch"],
+    "langchain_rag.py": ["(3, ", "1913"],
+    "openai_client.py": ["tokens"],
+    "sdk_in_ten_lines.py": ["7F3A-99B", "Ann bought the red car."],
+    "shell_pipeline.sh": ["->", '"id": "log-1"'],
+}
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_every_example_is_tried() -> None:
+    names = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
+    assert names == set(SAYS)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", [name for name in SAYS if name != "openai_client.py"])
+def test_an_example_prints_what_it_promises(name: str, environment: dict[str, str]) -> None:
+    command = ["sh" if name.endswith(".sh") else sys.executable, str(EXAMPLES / name)]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    assert result.returncode == 0, result.stderr
+    for words in SAYS[name]:
+        assert words in result.stdout

@@ -1,0 +1,137 @@
+"""The LangChain steps against the real langchain-core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.runnables import RunnableLambda
+
+from headrace import InvalidRequest
+from headrace.middleware.langchain import HeadraceCompressor, HeadraceRunnable
+
+CONTEXT = "\n".join(
+    f"On day {day} the miller ground {day * 3} sacks of rye and nothing else of note happened."
+    for day in range(1, 20)
+)
+QUESTION = "How many sacks were ground on day 7?"
+SYSTEM = SystemMessage("Answer in one word. Never say that you are a very helpful assistant.")
+CALL = {"name": "look_up", "args": {"day": 7}, "id": "call-1", "type": "tool_call"}
+TOOL = ToolMessage('{"day": 7, "sacks": [21, 22, 23, 24, 25]}', tool_call_id="call-1")
+
+
+def text_of(message: BaseMessage) -> str:
+    assert isinstance(message.content, str)
+    return message.content
+
+
+def chat() -> list[BaseMessage]:
+    return [
+        SYSTEM,
+        HumanMessage(CONTEXT, id="first", name="Ann"),
+        AIMessage("", tool_calls=[CALL]),
+        TOOL,
+        HumanMessage(f"{CONTEXT}\n\n{QUESTION}"),
+    ]
+
+
+def test_a_chat_gets_shorter_and_what_must_stay_stays() -> None:
+    before = chat()
+    after: list[BaseMessage] = HeadraceRunnable(rate=0.4).invoke(before)
+    assert [type(m) for m in after] == [type(m) for m in before]
+    assert after[0] == SYSTEM
+    assert after[2:4] == before[2:4]
+    assert after[1].id == "first"
+    assert after[1].name == "Ann"
+    assert len(text_of(after[1])) < 0.6 * len(CONTEXT)
+    assert text_of(after[4]).endswith(QUESTION)
+
+
+def test_a_chain_of_prompt_step_and_model() -> None:
+    seen: list[Any] = []
+    prompt = ChatPromptTemplate.from_template("Use this:\n{context}\n\n{question}")
+    chain = prompt | HeadraceRunnable(rate=0.4) | RunnableLambda(seen.append)
+    chain.invoke({"context": CONTEXT, "question": QUESTION})
+    (message,) = seen[0].to_messages()
+    assert message.content.startswith("Use this:")
+    assert message.content.endswith(QUESTION)
+    assert len(message.content) < 0.6 * len(CONTEXT)
+
+
+async def test_async_and_batch_give_the_same_as_invoke() -> None:
+    step = HeadraceRunnable(rate=0.4)
+    once = step.invoke(chat())
+    assert await step.ainvoke(chat()) == once
+    assert step.batch([chat(), chat()]) == [once, once]
+
+
+def test_text_and_string_prompts_keep_their_type() -> None:
+    step = HeadraceRunnable(rate=0.4)
+    text = f"{CONTEXT}\n\n{QUESTION}"
+    assert isinstance(step.invoke(text), str)
+    value = PromptTemplate.from_template("{x}").invoke({"x": text})
+    assert type(step.invoke(value)) is type(value)
+    assert step.invoke(value).text == step.invoke(text)
+
+
+def test_images_pass_through() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    message = HumanMessage([{"type": "text", "text": CONTEXT}, image])
+    (after,) = HeadraceRunnable(rate=0.4).invoke([message])
+    assert after.content[1] == image
+    assert len(after.content[0]["text"]) < len(CONTEXT)
+
+
+def test_the_last_turn_can_be_left_alone() -> None:
+    after = HeadraceRunnable(rate=0.4, last_user="keep").invoke(chat())
+    assert after[4] == chat()[4]
+
+
+@pytest.mark.parametrize("bad", [5, [1, 2], {"a": 1}, ["text"]])
+def test_other_inputs_are_refused(bad: Any) -> None:
+    with pytest.raises(InvalidRequest, match="messages"):
+        HeadraceRunnable(rate=0.4).invoke(bad)
+
+
+def test_no_messages_are_no_messages() -> None:
+    assert HeadraceRunnable(rate=0.4).invoke([]) == []
+
+
+def test_a_wrong_budget_is_said_when_the_step_is_made() -> None:
+    with pytest.raises(InvalidRequest, match=r"1\.5"):
+        HeadraceRunnable(rate=1.5)
+    with pytest.raises(InvalidRequest, match=r"1\.5"):
+        HeadraceCompressor(rate=1.5)
+
+
+DOCUMENTS = [
+    Document("The weather was fine.", metadata={"page": 1}, id="w"),
+    Document(CONTEXT, metadata={"page": 2}, id="c"),
+    Document("Sacks of rye are heavy.", metadata={"page": 3}, id="r"),
+]
+
+
+def test_documents_are_ranked_cut_and_keep_what_they_carry() -> None:
+    step = HeadraceCompressor(method="bm25", top_k=2, rate=0.5)
+    after = step.compress_documents(DOCUMENTS, QUESTION)
+    assert [d.id for d in after] == ["c", "r"]
+    assert after[0].metadata["page"] == 2
+    assert after[0].metadata["relevance_score"] > after[1].metadata["relevance_score"]
+    assert len(after[0].page_content) < len(CONTEXT)
+    assert DOCUMENTS[1].page_content == CONTEXT
+
+
+def test_without_a_budget_documents_are_only_ranked() -> None:
+    after = HeadraceCompressor(method="bm25").compress_documents(DOCUMENTS, QUESTION)
+    assert {d.page_content for d in after} == {d.page_content for d in DOCUMENTS}
+
+
+async def test_documents_async_and_none() -> None:
+    step = HeadraceCompressor(method="bm25", rate=0.5)
+    assert await step.acompress_documents(DOCUMENTS, QUESTION) == step.compress_documents(
+        DOCUMENTS, QUESTION
+    )
+    assert step.compress_documents([], QUESTION) == []
