@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _MIN = 12  # characters; a shorter match is chance
 _MAX = 120
-_RESTART = 40
+_RESTART = 24, 60  # sentences often begin alike; a text that begins again is alike for longer
 
 
 class Overlap:
@@ -38,17 +38,25 @@ class Overlap:
         """Return what is new in all that is held: the text ended, or it is clear what it is."""
         text, self._held = self._held or "", None
         held = text.lstrip()
-        size = self._repeated(held)
+        same = self._same(held)
+        shortest, longest = _RESTART
+        enough = max(shortest, min(longest, len(self._before) // 2))
+        if enough <= same < min(len(held), len(self._before)):
+            rest = held[held.rfind(" ", 0, same) + 1 :]
+            return self._gap(rest) + rest
+        size = self._repeated(held, same)
         if size:
             return held[size:].lstrip() if self._is_spaced else held[size:]
         return self._gap(text) + text
 
-    def _repeated(self, held: str) -> int:
-        """Return how many characters at the start of the continuation are there already."""
+    def _same(self, held: str) -> int:
+        """Return how many characters it has in common with the beginning of the text."""
         pairs = enumerate(zip(held, self._before, strict=False))
-        shorter = min(len(held), len(self._before))
-        same = next((i for i, (a, b) in pairs if a != b), shorter)
-        if same >= _RESTART or (same >= _MIN and same == shorter):
+        return next((i for i, (a, b) in pairs if a != b), min(len(held), len(self._before)))
+
+    def _repeated(self, held: str, same: int) -> int:
+        """Return how many characters at the start of the continuation are there already."""
+        if same >= _MIN and same == min(len(held), len(self._before)):
             return same
         longest = min(len(held), len(self._before), _MAX)
         sizes = range(longest, _MIN - 1, -1)

@@ -87,6 +87,8 @@ class PlanParser:
         """Take a piece of text, or of UTF-8, and return the nodes that it completed."""
         text = self._bytes.decode(piece) if isinstance(piece, bytes) else piece
         text = self._breaks.decode(text)
+        if not self.text:
+            text = text.removeprefix("\ufeff")
         self.text += text
         *lines, self._rest = (self._rest + text).split("\n")
         return self._lines(lines)

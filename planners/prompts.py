@@ -9,18 +9,18 @@ Texts are put together by concatenation; nothing in a question or a title is eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..middleware.types import Message, Text
 from .graph import Node
 from .parser import Mode
 
+# Without an example on purpose: small models copy it (SmolLM2-135M answered with the example's own
+# points to five of six questions; with this text it listed the right ones).
 _SKELETON = (
-    "\n\nDo not answer yet. First write only the outline of your answer: a numbered list of 3 to "
-    "{n} points, 2 to 6 words each, in the language of the question. Nothing else.\n"
-    'For example, the outline for "How do I learn to cook?" is:\n'
-    "1. Start with simple recipes\n2. Learn knife skills\n3. Taste while you cook"
+    "\n\nDo not answer yet. Write only a numbered list of the 3 to {n} main points of the answer, "
+    "in the language of the question. Each point has at most 6 words. No explanations."
 )
 _GRAPH = (
     "\n\nDo not answer yet. First write only the plan of your answer: 3 to {n} parts, a line "
@@ -31,6 +31,13 @@ _GRAPH = (
     'For example, the plan for "Should I buy a heat pump?" is:\n'
     "@plan\n1|What a heat pump does|~6\n2|What it costs|~8\n3|Which to choose|<1,2|~6\n@end"
 )
+
+_EXAMPLE = frozenset({"What a heat pump does", "What it costs", "Which to choose"})
+
+
+def is_example(titles: Iterable[str]) -> bool:
+    """Whether these are the titles of the prompt's own example: the model has copied it."""
+    return len(_EXAMPLE.intersection(titles)) >= 2
 
 
 def plan_messages(messages: tuple[Message, ...], mode: Mode, max_nodes: int) -> tuple[Message, ...]:

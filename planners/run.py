@@ -20,7 +20,7 @@ from .calls import Calls
 from .graph import Plan
 from .join import Join
 from .parser import Mode, PlanParser
-from .prompts import node_messages, plan_messages
+from .prompts import is_example, node_messages, plan_messages
 from .scheduler import Schedule
 from .writer import Work, Writer
 
@@ -180,6 +180,8 @@ class PlannedAnswer:
         if self._is_lost or self._parser.num_nodes < 2:
             return
         self.plan = self._parser.plan
+        if is_example(node.title for node in self.plan.nodes):
+            self._require("the planner copied the example")
         for node in self.plan.nodes[self._num_taken :]:
             self._join.add(node)
             self._schedule.add(node)

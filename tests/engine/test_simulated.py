@@ -16,7 +16,7 @@ def ask(engine: SimulatedEngine, *prompts: str) -> list[list[Event]]:
         return [event async for event in handler(engine)(Request.of(prompt))]
 
     async def main() -> list[list[Event]]:
-        return await asyncio.gather(*(one(prompt) for prompt in prompts))
+        return list(await asyncio.gather(*(one(prompt) for prompt in prompts)))
 
     return run_virtual(main())
 

@@ -152,6 +152,13 @@ def test_reasoning_without_its_opening_tag_is_void() -> None:
     assert "guess" not in response.text
 
 
+def test_a_copied_example_is_no_plan() -> None:
+    engine = make("@plan\n1|What a heat pump does|~6\n2|What it costs|~8\n3|Other|<1\n@end")
+    _, response = answer(engine, Plan("graph"))
+    assert response.text == PLAIN
+    assert "copied" in row(response).decision
+
+
 def test_parts_start_while_the_plan_still_arrives() -> None:
     plan = "@plan\n1|Alpha\n2|Beta\n3|Gamma\n4|Delta\n@end " + words(100)
     engine = make(plan)
