@@ -35,7 +35,7 @@ def joins_previous(text: str, at: int) -> bool:
         return True
     if 0x1160 <= code <= 0x11FF:  # conjoining vowels and final consonants
         return unicodedata.category(before) == "Lo" and 0x1100 <= ord(before) <= 0xD7FF
-    if 0x1100 <= code <= 0x115F:
+    if 0x1100 <= code <= 0x115F or 0xAC00 <= code <= 0xD7A3:
         return 0x1100 <= ord(before) <= 0x115F
     if 0x1F1E6 <= code <= 0x1F1FF:
         return _flags_before(text, at) % 2 == 1

@@ -49,7 +49,10 @@ class ApproximateCounter:
     indents one each, characters of scripts without spaces one each (Latin letters beyond ASCII
     make a word dearer).
 
-    @ERROR@
+    Measured on English and German prose, meetings, logs, code and JSON against the tokenizers of
+    SmolLM2 and all-MiniLM-L6-v2: prose and meetings -2 to +8 %, code -20 to +9 %, logs -16 to
+    +18 %, JSON and CSV -2 to +27 %. Chinese and Japanese: 0 to +8 % of MiniLM's, -38 % of SmolLM2's,
+    whose vocabulary is English; Arabic -30 to -37 %. Use a tokenizer where the limit is hard.
     """
 
     name: str = "approximate"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_HAN = r"々〆〇ヶ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff"
-_HIRAGANA = r"ぁ-ゟ"
-_KATAKANA = r"゠-ヿㇰ-ㇿｦ-ﾟ"
+_HAN = r"々〆〇ヶ\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HIRAGANA = r"\u3041-\u309f"
+_KATAKANA = r"\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 _SOUTHEAST = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _EMOJI = r"\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 
