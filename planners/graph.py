@@ -132,13 +132,13 @@ class Builder:
 
     def is_new(self, title: str) -> bool:
         """Whether a line with this title would be a node of its own, not a duplicate."""
-        name = _normal(title)
+        name = same_title(title)
         return bool(name) and name not in self._titles and self._last is None
 
     def add(self, item: Item) -> Node | None:
         """Take a line and return the node that is ready to be written, if there is one."""
         title = " ".join(item.title.split())[:MAX_TITLE]
-        name = _normal(title)
+        name = same_title(title)
         if not name:
             return None
         id = self.num_nodes + 1
@@ -209,8 +209,8 @@ def _length(length: int | None) -> int:
     return DEFAULT_LENGTH if not length or length < 1 else min(length, MAX_LENGTH)
 
 
-def _normal(title: str) -> str:
-    """Return the title without case and punctuation, for comparisons."""
+def same_title(title: str) -> str:
+    """Return the title without case and punctuation: what equal titles have in common."""
     return re.sub(r"[\W_]+", " ", title.casefold()).strip()
 
 

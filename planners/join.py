@@ -7,9 +7,11 @@ is bounded by what their calls may write. What was passed on is never taken back
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .graph import Node
+from .graph import Node, same_title
+from .heads import read_head
 
 _FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})([^\n]*)$", re.M)
 _BLOCK = re.compile(r"[ ]{4}|```|~~~|[-*+][ \t]|\d+[.)][ \t]|[|#>]")
@@ -43,6 +45,20 @@ def closing_fence(text: str) -> str:
     return f"\n{fence}" if fence else ""
 
 
+def is_echo(text: str, titles: Iterable[str], *, is_ended: bool) -> bool:
+    """Whether the text has two lines or more and all of them are titles of the plan.
+
+    While it has not ended, its last line may be the beginning of a title.
+    """
+    names = {same_title(title) for title in titles}
+    heads = [(read_head(line), line) for line in text.splitlines() if line.strip()]
+    lines = [same_title(head.text if head else line) for head, line in heads]
+    if is_ended:
+        return len(lines) > 1 and names.issuperset(lines)
+    *whole, last = lines or [""]
+    return names.issuperset(whole) and any(name.startswith(last) for name in names)
+
+
 @dataclass(slots=True)
 class _Section:
     node: Node
@@ -51,8 +67,11 @@ class _Section:
     num_sent: int = 0
     is_ended: bool = False
 
-    def advance(self) -> None:
+    def advance(self, titles: Iterable[str]) -> None:
         """Decide about the title once there is enough text to do so."""
+        if is_echo(self.raw, titles, is_ended=self.is_ended):
+            self.text = "" if self.is_ended else None
+            return
         if len(self.raw.lstrip()) < len(self.node.title) + _ROOM and not self.is_ended:
             return
         text = re.sub(r"\A(?:[^\S\n]*\n)+", "", without_title(self.raw, self.node))
@@ -86,7 +105,7 @@ class Join:
         section = self._sections[id]
         section.raw += delta
         if section.text is None:
-            section.advance()
+            section.advance(self._titles())
         else:
             section.text += delta
         return self._release()
@@ -96,7 +115,7 @@ class Join:
         section = self._sections[id]
         section.is_ended = True
         if section.text is None:
-            section.advance()
+            section.advance(self._titles())
         section.text = (section.text or "").rstrip()
         if self.is_blank(id) and not section.num_sent:
             section.text = ""
@@ -114,8 +133,11 @@ class Join:
     def body(self, id: int) -> str:
         """Return the part's text so far, without title."""
         section = self._sections[id]
-        text = without_title(section.raw, section.node) if section.text is None else section.text
-        return text.strip()
+        if section.text is not None:
+            return section.text.strip()
+        if is_echo(section.raw, self._titles(), is_ended=True):
+            return ""
+        return without_title(section.raw, section.node).strip()
 
     def written(self, id: int) -> str:
         """Return what the model has written of the part, as it wrote it."""
@@ -124,6 +146,9 @@ class Join:
     def is_blank(self, id: int) -> bool:
         """Whether the part has no words of its own so far."""
         return not re.search(r"\w", self.body(id))
+
+    def _titles(self) -> list[str]:
+        return [section.node.title for section in self._sections.values()]
 
     def _release(self) -> str:
         out = ""

@@ -16,9 +16,10 @@ def ask(engine: SimulatedEngine, *prompts: str) -> list[list[Event]]:
         return [event async for event in handler(engine)(Request.of(prompt))]
 
     async def main() -> list[list[Event]]:
-        return list(await asyncio.gather(*(one(prompt) for prompt in prompts)))
+        return await asyncio.gather(*(one(prompt) for prompt in prompts))
 
-    return run_virtual(main())
+    answers: list[list[Event]] = run_virtual(main())
+    return answers
 
 
 def test_time_jumps_to_the_next_timer() -> None:

@@ -97,6 +97,18 @@ def test_only_text_that_was_not_sent_can_be_taken_back() -> None:
     assert join.written(2) == ""
 
 
+def test_a_part_that_only_repeats_the_plan_has_no_text() -> None:
+    plan = "1. Alpha\n2. **Beta**\n3. Gamma\n"
+    assert joined("one", plan, "- Beta\n- Gamma") == "1. **Alpha**: one"
+    join = Join()
+    for id, title in enumerate(("Alpha", "Beta", "Gamma"), 1):
+        join.add(Node(id, title))
+    assert join.feed(1, plan + "2. Be") == ""
+    assert join.is_blank(1) is False
+    rest = "2. **Beta**\n3. Gamma\n2. Beyond these, there is more."
+    assert join.feed(1, "yond these, there is more.") == f"1. **Alpha**:\n\n{rest}"
+
+
 TEXTS = st.lists(st.text(alphabet="ab:*\n` 1.", max_size=60), min_size=1, max_size=4)
 
 
