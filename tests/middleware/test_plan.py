@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from engine import PLAIN, Cost, Reply, SimulatedEngine, calls_of, handler, planned, run_virtual
 
+from headrace.middleware.dispatcher import Dispatcher
 from headrace.middleware.errors import BackendError, DeadlineExceeded, InvalidRequest
 from headrace.middleware.plan import Plan
 from headrace.middleware.report import Report, StageReport
@@ -343,6 +344,37 @@ def test_no_more_parts_run_at_a_time_than_allowed(width: int) -> None:
     spans = [(r.submitted, r.ended or 0.0) for i in range(1, 31) for r in calls_of(engine, i)]
     for start, _ in spans:
         assert sum(a <= start < b for a, b in spans) <= width
+
+
+def test_many_answers_together_keep_the_engines_limit() -> None:
+    plan = "\n".join(f"{i}. Point{i}" for i in range(1, 31))
+    engine = make(plan, max_concurrency=8)
+    stage = Plan(max_nodes=30, width=30)
+
+    async def one(dispatcher: Dispatcher) -> int:
+        return len([event async for event in stage(Request.of(LIST), dispatcher)])
+
+    async def main() -> list[int]:
+        dispatcher = Dispatcher(engine)
+        return await asyncio.gather(*(one(dispatcher) for _ in range(3)))
+
+    assert len(set(run_virtual(main()))) == 1
+    assert engine.peak_calls <= 8
+    assert len(engine.log) == 3 * 31
+
+
+def test_a_part_that_echoes_the_plan_is_tried_again() -> None:
+    engine = make(THREE, {1: ["1. Heart\n2. Mood\n3. Sleep", "It beats."]})
+    _, response = answer(engine, Plan())
+    assert response.text.startswith("1. **Heart**: It beats.\n\n2. **Mood**")
+
+
+def test_the_next_turn_sees_the_answer_only() -> None:
+    engine = make(THREE)
+    _, response = answer(engine, Plan())
+    turns = Message.user(LIST), Message.assistant(response.text), Message.user("Thanks!")
+    answer(engine, Plan(), Request(turns))
+    assert engine.log[-1].request.messages == turns
 
 
 def test_closing_the_stream_cancels_every_call() -> None:
