@@ -76,10 +76,13 @@ def node_messages(
     agrees = " and ".join(str(id) for id in node.agrees)
     agree = f" It must agree with part {agrees}." if agrees else ""
     again = f" {reason}" if reason else ""
+    words = max(node.length * 3 // 4, 20)
+    size = f"one paragraph of about {words} words" if words <= 90 else f"about {words} words"
+    language = "" if node.title.isascii() else " Answer in the language of the question."
+    # Plain words on purpose: "write only point 1, no list" makes SmolLM2-135M write the list again.
     task = (
-        f'{intro}Now write only point {node.id}, "{node.title}", in about '
-        f"{max(node.length * 3 // 4, 20)} words.{note}{agree} The other points are written "
-        f"separately: do not repeat them. No heading, no introduction, no summary.{again}"
+        f'{intro}Tell me more about point {node.id}, "{node.title}", in {size}.{note}{agree} '
+        f"The other points follow separately.{language}{again}"
     )
     return (*planned, Message.assistant(plan_text), Message.user(task))
 

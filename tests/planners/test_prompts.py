@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.middleware.types import Message
-from headrace.planners import Node
+from headrace.planners import Mode, Node
 from headrace.planners.prompts import continue_messages, node_messages, plan_messages
 
 
@@ -47,5 +47,8 @@ def test_needed_texts_come_in_order_and_soft_ones_by_number() -> None:
 
 
 def test_the_language_of_the_question_is_asked_for() -> None:
-    for mode in ("skeleton", "graph"):
+    node = node_messages((Message.user("问?"),), "1. 甲", Node(1, "甲"), {})
+    assert "language of the question" in node[-1].text
+    modes: tuple[Mode, ...] = ("skeleton", "graph")
+    for mode in modes:
         assert "language of the question" in plan_messages((Message.user("问?"),), mode, 8)[0].text
