@@ -79,10 +79,11 @@ def node_messages(
     words = max(node.length * 3 // 4, 20)
     size = f"one paragraph of about {words} words" if words <= 90 else f"about {words} words"
     language = "" if node.title.isascii() else " Answer in the language of the question."
-    # Plain words on purpose: "write only point 1, no list" makes SmolLM2-135M write the list again.
+    # Plain words on purpose: with any mention of a list or of "the other points" here,
+    # SmolLM2-135M writes the list again instead of the text.
     task = (
-        f'{intro}Tell me more about point {node.id}, "{node.title}", in {size}.{note}{agree} '
-        f"The other points follow separately.{language}{again}"
+        f'{intro}Tell me more about point {node.id}, "{node.title}", in {size}.'
+        f"{note}{agree}{language}{again}"
     )
     return (*planned, Message.assistant(plan_text), Message.user(task))
 
