@@ -3,7 +3,7 @@
 Rerank, compress, plan, constrain and dispatch to a real (small) language model in process.
 """
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,12 +15,12 @@ from headrace import (
     Compress,
     Constrain,
     Finished,
-    Middleware,
     Pipeline,
     Plan,
     Report,
     Request,
     Rerank,
+    Sampling,
     TextDelta,
     constraint,
 )
@@ -64,31 +64,23 @@ def show(pipeline: Pipeline, request: Request) -> None:
 
 def main() -> None:
     """Run the demo."""
-    documents = tuple(
-        read_documents([str(FOLDER)], on_skip=lambda why: print(why, file=sys.stderr))
-    )
+    documents = tuple(read_documents([str(FOLDER)], on_skip=print))
     backend = make_backend(None)
-    with Pipeline([], backend) as engine:
-        tokenizer = engine.blocking(backend.capabilities()).tokenizer
-        stages: list[Middleware] = [
-            Rerank(top_k=3),
-            Compress(0.6, tokenizer=tokenizer),
-            Plan("auto"),
-            Constrain(),
-        ]
-        pipeline = Pipeline(stages, engine.dispatcher, loop=engine.loop)
+    with Pipeline([Plan("auto"), Constrain()], backend) as pipeline:
+        tokenizer = pipeline.blocking(backend.capabilities()).tokenizer
+        request = Request.of(QUESTION, documents=documents)
+        for stage in (Rerank(top_k=3), Compress(rate=0.6, tokenizer=tokenizer)):
+            request = pipeline.blocking(stage.transform(request))
 
         print(f"question: {QUESTION}\n")
-        used = engine.blocking(Rerank(top_k=3).transform(Request.of(QUESTION, documents=documents)))
         print(f"documents used, of {len(documents)}:")
-        for document in used.documents:
+        for document in request.documents:
             print(f"  {document.score:.3f}  {document.id}")
-        print("\nanswer:")
-        show(pipeline, Request.of(QUESTION, documents=documents))
+        print(f"\nprompt tokens: {request.report.stages[-1].decision}\n\nanswer:")
+        show(pipeline, replace(request, sampling=Sampling(max_tokens=60)))
 
         print("\nthe same as JSON, constrained while it is decoded:")
-        asked = f"{QUESTION} Answer as JSON."
-        show(pipeline, Request.of(asked, documents=documents, constraint=constraint(Wheel)))
+        show(pipeline, replace(request, constraint=constraint(Wheel)))
 
         print(f"\nquestion: {LIST_QUESTION}\n\nanswer, planned and written in parallel:")
         show(pipeline, Request.of(LIST_QUESTION))

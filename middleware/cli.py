@@ -23,6 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 File = Annotated[str, typer.Argument(metavar="[FILE|-]", help="A text file; - is stdin.")]

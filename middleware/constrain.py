@@ -46,9 +46,13 @@ def _checked(response: Response, constraint: Constraint) -> Response:
     started = time.perf_counter()
     text = response.text
     if response.finish_reason == "length":
+        hint = ""
+        if constraint.kind == "json_schema" and "additionalProperties" not in constraint.spec:
+            hint = ', or close the schema with "additionalProperties": false'
         raise Truncated(
             f"the output was cut after {response.usage.completion_tokens} tokens, before the "
-            f"{constraint.kind} was complete; raise max_tokens (the text is in the error's .text)",
+            f"{constraint.kind} was complete; raise max_tokens{hint} (what there is of the text is "
+            "in the error's .text)",
             text=text,
         )
     problem = violation(text, constraint)

@@ -123,7 +123,19 @@ def _from_type(spec: Any) -> Constraint:
     except PydanticUserError as error:
         first = str(error).partition("\n")[0]
         raise InvalidRequest(f"{spec!r} has no JSON schema: {first}") from None
-    return json_schema(schema, adapter.validate_json)
+    return json_schema(_closed(schema), adapter.validate_json)
+
+
+def _closed(schema: Any) -> Any:
+    """Forbid properties that the type does not have: a model would go on inventing them."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in cast("dict[str, Any]", schema).items()}
+    if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 def _from_outlines(spec: Any) -> Constraint:

@@ -226,7 +226,7 @@ class Request:
             f"[{number}] {document.title}\n{document.text}".replace("] \n", "]\n", 1)
             for number, document in enumerate(self.documents, 1)
         )
-        block = f"Documents:\n\n{block}\n\nUse the documents above to answer.\n\n"
+        block = f"Context:\n\n{block}\n\nQuestion: "
         at = max((i for i, m in enumerate(self.messages) if m.role == "user"), default=None)
         if at is None:
             return replace(self, messages=(*self.messages, Message.user(block)), documents=())

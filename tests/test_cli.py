@@ -92,7 +92,7 @@ def test_real_files_of_many_kinds(name: str, rate: str) -> None:
         assert found["tokens_out"] <= float(rate) * found["tokens_in"]
     elif path.suffix in (".py", ".toml"):
         assert found["text"] == text
-    if path.suffix == ".jsonl":
+    if path.suffix == ".jsonl" and rate != "0":
         assert [json.loads(line) for line in found["text"].splitlines() if line] == [
             json.loads(line) for line in text.splitlines()
         ]
@@ -182,7 +182,7 @@ def test_a_bad_file_gets_one_line_with_the_reason(kind: str, tmp_path: Path) -> 
         (["--threshold", "7"], b"7"),
         (["--rate", "0.5", "--target-tokens", "5"], b"rate"),
         (["--keep", "("], b"("),
-        (["--rate", "many"], b"many"),
+        (["--rate", "many"], b"--rate"),
         (["--no-such-flag"], b"no-such-flag"),
     ],
 )

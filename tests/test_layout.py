@@ -22,6 +22,7 @@ HEAVY = {
     "openai",
     "outlines",
     "pydantic",
+    "rich",
     "sentence_transformers",
     "tokenizers",
     "torch",

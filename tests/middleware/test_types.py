@@ -61,8 +61,7 @@ def test_documents_come_before_the_users_own_words_and_in_order() -> None:
     system, user = request.with_documents_inline().messages
     assert system == Message.system("Be brief.")
     assert user.text == (
-        "Documents:\n\n[1] Log\nAnn did.\n\n[2]\nNot Bob.\n\n"
-        "Use the documents above to answer.\n\nWho?"
+        "Context:\n\n[1] Log\nAnn did.\n\n[2]\nNot Bob.\n\nQuestion: Who?"
     )
 
 
