@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _FENCE = re.compile(
-    r"^[ \t]{0,3}(?:[-*+>][ \t]+|\d+\.[ \t]+)?[ \t]*(?P<fence>`{3,}|~{3,})", re.MULTILINE
+    r"^[ \t]{0,3}(?:[-*+>][ \t]++|\d{1,9}\.[ \t]++)?[ \t]*+(?P<fence>`{3,}|~{3,})", re.MULTILINE
 )
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?:.*\n){1,60}?---[ \t]*$", re.MULTILINE)
 _RULE = re.compile(
-    r"^[ \t]*(?=[^\n]*\|)(?=[^\n]*-)\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$",
+    r"^(?=[^\n]*\|)(?=[^\n]*-)[ \t]*+\|?[ \t]*+:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$",
     re.MULTILINE,
 )
 _RECORD = re.compile(r"\{\s*(?=[\"}])|\[\s*(?=[\[{\"\d-])")
-_MAX_RECORD = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +111,12 @@ def _records(text: str) -> Iterator[Region]:
     at, failures = 0, 0
     while failures < 64 and (opening := _RECORD.search(text, at)):
         start = opening.start()
-        window = text[start : start + _MAX_RECORD]
         try:
-            value, size = decoder.raw_decode(window)
+            value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             failures += 1
             at = start + 1
             continue
-        at = start + size
-        if value and size > 4 and any(mark in window[:size] for mark in '":,'):
-            yield Region(start, at, "json")
+        at = end
+        if value and end - start > 4:
+            yield Region(start, end, "json")

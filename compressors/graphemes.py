@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 _JOINER = "\u200d"
+_MAX_RUN = 64
 
 
 def joins_previous(text: str, at: int) -> bool:
@@ -44,6 +45,6 @@ def joins_previous(text: str, at: int) -> bool:
 
 def _flags_before(text: str, at: int) -> int:
     count = 0
-    while at > count and 0x1F1E6 <= ord(text[at - 1 - count]) <= 0x1F1FF:
+    while count < _MAX_RUN and at > count and 0x1F1E6 <= ord(text[at - 1 - count]) <= 0x1F1FF:
         count += 1
     return count

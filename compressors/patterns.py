@@ -22,7 +22,7 @@ _UNIT = (
     r"|Mio\.?|Mrd\.?|Prozent|percent|pct|USD|EUR|GBP|JPY|CHF|CNY|INR|euros?|dollars?|pounds?"
     r"|[ap]\.?\s?m\b\.?|UTC|GMT|CET|PST|EST|x)"
 )
-_NUMBER = r"\d+(?:[.,:/'’]\d+)*(?:[ \u00a0\u202f]\d{3}(?![\d.,:/-]))*"
+_NUMBER = r"\d{1,40}(?:[.,:/'’]\d{1,20}){0,8}(?:[ \u00a0\u202f]\d{3}(?![\d.,:/-])){0,6}"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?"
 _WIDE_END = r"。，、；：！？「」『』（）【】《》〈〉"
 
@@ -51,7 +51,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|\[/?(?:INST|SEP|CLS|PAD|MASK|UNK|BOS|EOS|NEW\d+)\]"
         ),
     ),
-    ("comment", re.compile(r"<!--.{0,4000}?-->", re.DOTALL)),
+    ("comment", re.compile(r"<!--.{0,2000}?-->", re.DOTALL)),
     ("tag", re.compile(r"</?[A-Za-z][\w:.-]{0,80}(?:\s[^<>]{0,2000})?/?>")),
     (
         "number",
@@ -66,7 +66,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             rf"|{_TIME}\s?[ap]\.?m\b\.?"
             rf"|\+\d{{1,3}}(?:[ -]\(?\d{{1,12}}\)?){{1,6}}"
             rf"|[A-Z]{{2}}\d{{2}}(?:\s[0-9A-Z]{{4}}){{1,7}}(?:\s[0-9A-Z]{{1,3}})?(?![\w])"
-            rf"|\d+(?:[ \u00a0\u202f]\d{{3}})+(?:[.,]\d+)?(?![\d.,:/-])"
+            rf"|\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}}){{1,6}}(?:[.,]\d{{1,20}})?(?![\d.,:/-])"
             rf"|(?:No|Nr|Fig|Eq|Sec|Tab|Ch|Art|Abb|p|pp|v|ver|version|page|§)\.?\s\d[\w.-]*\w)"
             r"(?<=[\w.%‰°€$£¥₹²³)])",
             re.IGNORECASE,
@@ -75,7 +75,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "pair",
         re.compile(
-            r"^[ \t]*(?P<pair>[\w.\-/]{1,80}(?:[ \t]*=[ \t]*|:[ \t]+)\S{1,200})[ \t]*\r?$",
+            r"^[ \t]*+(?P<pair>[\w.\-/]{1,80}(?:[ \t]*=[ \t]*|:[ \t]+)\S{1,200})[ \t]*\r?$",
             re.MULTILINE,
         ),
     ),
@@ -84,7 +84,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 """Kind and pattern; where two overlap, the one that starts first wins, then the order here."""
 
 MARKER = re.compile(
-    r"^[ \t]*(?P<mark>(?:>[ \t]?){1,6}(?:[-*+][ \t]|\d{1,3}[.)][ \t])?"
+    r"^[ \t]*+(?P<mark>(?:>[ \t]?){1,6}(?:[-*+][ \t]|\d{1,3}[.)][ \t])?"
     r"|#{1,6}(?=[ \t])"
     r"|(?:[-*+•‣◦·–—]|\(?(?:\d{1,3}|[a-zA-Z])[.)])(?=[ \t])(?:[ \t]+\[[ xX]\](?=\s))?"
     r"|(?:[A-Z][\w.'’-]{0,30}(?:[ ][A-Z][\w.'’-]{0,30}){0,3}|[QA])[ ]?:(?=[ \t]))",

@@ -78,7 +78,7 @@ def _regions(text: str) -> list[Region]:
         while border < len(solid) and solid[border].end <= start:
             border += 1
         inside = rank != -1 and border < len(solid) and solid[border].start < region.end
-        if start >= at and not inside:
+        if at <= start < region.end and not inside:
             chosen.append(region)
             at = region.end
     return chosen
@@ -88,7 +88,7 @@ def _extended(text: str, region: Region) -> Region:
     """Grow over what is written against it (``file_{n}.txt``), trim what is not its own."""
     start, end = region.start, region.end
     if region.kind in _EXTENDED and text[start] != "<" and not text.startswith("[", start):
-        while start and _is_word(text[start - 1]):
+        while start and _is_word(text[start - 1]) and region.start - start < _LONG:
             start -= 1
         while end < len(text) and (
             _is_word(text[end])
@@ -98,10 +98,14 @@ def _extended(text: str, region: Region) -> Region:
     elif region.kind == "number":
         while start and _continues(text, start - 1, start - 2):
             start -= 1
-        while end < len(text) and _continues(text, end, end + 1) and text[end - 1] != " ":
+            if region.start - start > _LONG:
+                return Region(end, end, region.kind)
+        while end < len(text) and _continues(text, end, end + 1):
             end += 1
+            if end - region.end > _LONG:
+                return Region(end, end, region.kind)
     elif region.kind == "url":
-        while end > start + 1 and text[end - 1] in ".,;:!?'\"*_~)]}>":
+        while end > max(start + 1, region.end - 64) and text[end - 1] in ".,;:!?'\"*_~)]}>":
             pair = {")": "(", "]": "[", "}": "{"}.get(text[end - 1])
             body = text[start:end]
             if pair and body.count(pair) >= body.count(text[end - 1]):

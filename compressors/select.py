@@ -12,6 +12,8 @@ from .tokens import TokenCounter
 from .units import Units
 
 _TRIALS = 24
+_MAX_FILLS = 32
+_WORK = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,31 +161,29 @@ def _filled(
     found: Selection,
     limit: int,
 ) -> Selection:
-    """Add further words, best first, while they fit."""
-    chosen = list(ranked[:number])
-    refused: set[_Word] = set()
-    for _ in range(_TRIALS):
+    """Add further words, best first, while they fit; a long text gets fewer attempts."""
+    chosen, rest = list(ranked[:number]), list(zip(ranked[number:], costs[number:], strict=True))
+    attempts = min(max(_WORK // (len(ranked) + 1), 3), _MAX_FILLS)
+    while attempts > 0:
         room = limit - sum(found.tokens)
         more: list[_Word] = []
-        taken = set(chosen[number:])
-        for word, cost in zip(ranked[number:], costs[number:], strict=True):
-            if room <= 0:
-                break
-            if cost <= room and word not in refused and word not in taken:
+        for word, cost in rest:
+            if max(cost, 1) <= room:
                 more.append(word)
                 room -= max(cost, 1)
-        while more:
+        refused: set[_Word] = set()
+        while more and attempts > 0:
+            attempts -= 1
             result = trial.of([*chosen, *more])
             if sum(result.tokens) <= limit:
+                chosen += more
+                found = result
                 break
-            refused.update(more[len(more) // 2 :])
-            more = more[: len(more) // 2]
-        else:
-            if not refused or len(refused) > 4096:
-                return found
-            if limit == sum(found.tokens):
-                return found
-            continue
-        chosen.extend(more)
-        found = result
+            half = len(more) // 2
+            refused.update(more[half:])
+            more = more[:half]
+        gone = refused.union(more)
+        if not gone:
+            break
+        rest = [(word, cost) for word, cost in rest if word not in gone]
     return found

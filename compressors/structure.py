@@ -9,6 +9,7 @@ from .pieces import OPENERS, Piece, pieces
 from .units import Unit, Units
 
 _MAX_PAIR = 4000
+_MAX_DEPTH = 64
 _WRAPPED = 50
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)")
 _WHOLE = frozenset(("fence", "front", "table"))
@@ -59,9 +60,10 @@ def _pairs(text: str, found: list[Piece]) -> dict[int, int]:
         elif piece.role == "close":
             mark = text[piece.body : piece.end]
             level = len(stack) - 1
-            while level >= 0 and stack[level][0] != mark:
+            lowest = max(level - _MAX_DEPTH, -1)
+            while level > lowest and stack[level][0] != mark:
                 level -= 1
-            if level >= 0 and piece.body - found[stack[level][1]].body < _MAX_PAIR:
+            if level > lowest and piece.body - found[stack[level][1]].body < _MAX_PAIR:
                 pairs[stack[level][1]] = i
                 del stack[level:]
     return pairs

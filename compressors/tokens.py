@@ -38,7 +38,7 @@ _LETTERS = re.compile(rf"[^\W\d_{_WIDE}]+")
 _DIGITS = re.compile(r"\d")
 _WIDE_CHARS = re.compile(rf"[{_WIDE}\U00010000-\U0010ffff]")
 _MARK_RUNS = re.compile(r"([!-/:-@\[-`{-~\u00a1-\u00bf\u2000-\u2e7f])\1*")
-_BREAKS = re.compile(r"\s*[\n\r]+|[^\S\n\r]{2,}")
+_BREAKS = re.compile(r"[\n\r]\s*|[^\S\n\r]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class ApproximateCounter:
     indents one each, characters of scripts without spaces one each (Latin letters beyond ASCII
     make a word dearer).
 
-    Measured on English and German prose, meetings, logs, code and JSON against the tokenizers of
-    SmolLM2 and all-MiniLM-L6-v2: prose and meetings -2 to +8 %, code -20 to +9 %, logs -16 to
-    +18 %, JSON and CSV -2 to +27 %. Chinese and Japanese: 0 to +8 % of MiniLM's, -38 % of SmolLM2's,
-    whose vocabulary is English; Arabic -30 to -37 %. Use a tokenizer where the limit is hard.
+    Measured on real documents against the tokenizers of SmolLM2 and all-MiniLM-L6-v2: prose and
+    meetings -2 to +14 %, code -20 to +9 %, logs -16 to +18 %, JSON and CSV -2 to +27 %. Chinese
+    and Japanese: 0 to +8 % of MiniLM's, -38 % of SmolLM2's, whose vocabulary is English; Arabic
+    -29 to -37 %. Give the engine's own tokenizer where the limit is hard.
     """
 
     name: str = "approximate"

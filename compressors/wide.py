@@ -25,7 +25,7 @@ _PIECE = re.compile(
     rf"|[{_NUMERAL}]{{2,}})(?:[{_MEASURE}](?:(?:\d[\d.,]*|[{_NUMERAL}]+)(?=[{_MEASURE}]))?)*)"
     rf"|(?P<han>[{_HAN}]{{1,30}})|(?P<hiragana>[{_HIRAGANA}]{{1,12}})"
     rf"|(?P<katakana>[{_KATAKANA}]{{1,40}})|(?P<southeast>[{_SOUTHEAST}]{{1,40}}(?<![เแโใไເແໂໃໄ]))"
-    rf"|(?P<emoji>[{_EMOJI}])|(?P<stop>[。！？｡]+)|(?P<comma>[，、；：])"
+    rf"|(?P<emoji>[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}])|(?P<stop>[。！？｡]+)|(?P<comma>[，、；：])"
     rf"|(?P<open>[（「『【《〈〔［])|(?P<close>[）」』】》〉〕］])|(?P<other>[^{_OTHER}]+)|(?P<rest>.)",
     re.DOTALL,
 )

@@ -232,7 +232,7 @@ def test_keep_beyond_the_budget_is_kept_and_said() -> None:
 def test_a_question_brings_its_sentence() -> None:
     text = (
         "Founded in 1998 by Ann Lee, the company sells bicycles. Staff like the canteen and its"
-        " view. The annual revenue was 12.5 million euros. The canteen opens at noon and closes at two."
+        " view. The annual revenue was 12.5 million euros. The canteen opens at noon till two."
     )
     answer = squeeze(text, 0.35, question="How high was the annual revenue?").text
     assert "annual revenue was 12.5 million euros" in answer
