@@ -29,6 +29,7 @@ Outcome = tuple[int, Event | HeadraceError]
 
 _POLL_SECONDS = 0.1  # how soon a cancelled job is noticed
 _CONNECT_SECONDS = 5.0
+_LEARNT = frozenset({"stream_options", "max_completion_tokens"})
 _OURS = frozenset({"stream", "stream_options", "model", "messages"})
 
 
@@ -174,16 +175,15 @@ class OpenAIBackend:
         import openai
 
         create = cast("Any", (await self._connect()).chat.completions.create)
-        try:
-            return cast("openai.AsyncStream[Any]", await create(**self._adapted(body)))
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            said = str(error.message)
-            news = {"stream_options", "max_completion_tokens"} - self._refused
-            news = {name for name in news if name in said}
-            if not news:
-                raise
-            self._refused |= news
-            return cast("openai.AsyncStream[Any]", await create(**self._adapted(body)))
+        while True:
+            try:
+                return cast("openai.AsyncStream[Any]", await create(**self._adapted(body)))
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                said = str(error.message)
+                news = {name for name in _LEARNT - self._refused if name in said}
+                if not news:
+                    raise
+                self._refused |= news
 
     def _adapted(self, body: dict[str, Any]) -> dict[str, Any]:
         body = dict(body)
@@ -210,11 +210,16 @@ class OpenAIBackend:
         if self._client is None or self._client[0] is not loop:
             import openai
 
+            timeout = openai.Timeout(self._timeout, connect=_CONNECT_SECONDS)
             client = openai.AsyncOpenAI(
                 base_url=self._base_url,
                 api_key=self._key,
                 max_retries=0,
-                timeout=openai.Timeout(self._timeout, connect=_CONNECT_SECONDS),
+                timeout=timeout,
+                # The client's own would close itself when it is collected, on the wrong loop.
+                http_client=openai.DefaultAsyncHttpxClient(
+                    base_url=self._base_url, timeout=timeout
+                ),
             )
             self._client = (loop, client)
         return self._client[1]

