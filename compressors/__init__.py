@@ -2,7 +2,7 @@
 
 >>> compressor = Compressor(make_scorer(), make_counter())
 >>> text = "The meeting was very long. The total is 1,234.56 EUR, due on 12 May 2021."
->>> [result] = compressor.compress([text], Budget(rate=0.6))
+>>> [result] = compressor.compress([text], Budget(rate=0.8))
 >>> "1,234.56 EUR" in result.text
 True
 """
