@@ -82,7 +82,7 @@ def node_messages(
     # Plain words on purpose: with any mention of a list or of "the other points" here,
     # SmolLM2-135M writes the list again instead of the text.
     task = (
-        f'{intro}Tell me more about point {node.id}, "{node.title}", in {size}.'
+        f'{intro}What can you say about point {node.id}, "{node.title}"? Answer in {size}.'
         f"{note}{agree}{language}{again}"
     )
     return (*planned, Message.assistant(plan_text), Message.user(task))

@@ -10,7 +10,7 @@ from headrace.middleware.types import Request
 from .simulated import Record, Reply, SimulatedEngine
 
 PLAIN = "The plain answer."
-_POINT = re.compile(r'Tell me more about point (\d+), "')
+_POINT = re.compile(r'What can you say about point (\d+), "')
 
 
 def planned(
