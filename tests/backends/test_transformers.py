@@ -148,7 +148,7 @@ async def test_one_bad_row_ends_alone(smollm2: TransformersBackend, ask: Ask) ->
 async def test_a_seed_gives_the_same_text_in_any_company(
     smollm2: TransformersBackend, ask: Ask
 ) -> None:
-    sampled = {"temperature": 0.9, "top_p": 0.9, "max_tokens": 16}
+    sampled: dict[str, Any] = {"temperature": 0.9, "top_p": 0.9, "max_tokens": 16}
     request = of("Tell me a story.", seed=5, **sampled)
     alone = (await ask(smollm2, [request]))[0].finished.text
     other = of("Tell me a story.", seed=6, **sampled)
