@@ -40,6 +40,7 @@ def to_html(results: Sequence[Compressed], *, title: str) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="generator" content="headrace">'
         f"<title>{_safe(title)}</title><style>{_STYLE}</style></head><body>\n"
         f"<h1>{_safe(title)}</h1>\n<p>{before:,} tokens in, {after:,} out</p>\n{body}\n"
         "</body></html>\n"

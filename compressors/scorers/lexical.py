@@ -31,9 +31,11 @@ _KINDS = {
 }
 _REPEATED = frozenset(("number", "pair", "link", "url", "path"))
 _SHORT = frozenset(("fence", "template", "json", "front", "table"))
+_CLOCK = re.compile(r"\d[-/]\d{2}\b|\d:\d{2}\b")
 _DIGIT = re.compile(r"\d+")
 _WIDE = re.compile(r"[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af]")
 _SAMPLE = 4000
+_NEGATION = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +87,17 @@ def _word(content: str, lower: str, kind: str, rarity: float, stop: frozenset[st
     if lower in FILLERS:
         return 0.02
     if kind in _KINDS:
-        value = _KINDS[kind] * (0.6 + 0.4 * rarity if kind in _REPEATED else 1)
+        kept = 0.2 if _CLOCK.search(content) else 0.6  # of what a shape on every line is worth
+        value = _KINDS[kind] * (kept + (1 - kept) * rarity if kind in _REPEATED else 1)
         return value if kind in _SHORT else value - _length_penalty(content)
     if lower in NEGATIONS or lower.endswith("n't"):
-        return 0.9
+        return _NEGATION
     if lower in stop:
         return 0.08
     value = 0.25 + 0.35 * rarity + 0.15 * min(len(content), 12) / 12
-    value += 0.12 * (lower != content) + 0.2 * (lower in SIGNALS)
+    value += 0.12 * (lower != content) + 0.25 * rarity * (lower in SIGNALS)
     if any(map(str.isdigit, content)):
-        value += 0.15 * rarity
+        value += 0.15
     return min(value, 0.95) - _length_penalty(content)
 
 
@@ -123,11 +126,11 @@ def _combined(units: Units, words: list[float], relevance: list[float] | None) -
             line = 0.2 * line + 0.8 * relevance[unit.sentence]
         value = (1 - share) * score + share * line
         scores.append(min(max(value, 0.0), 1.0))
-        if unit.role == "word":
+        is_negation = score == _NEGATION and unit.kind not in _KINDS
+        if unit.role == "word" and unit.kind not in _KINDS and not is_negation:
             best[unit.sentence] = max(best[unit.sentence], scores[-1])
     for i, unit in enumerate(units.units):
-        lower = units.text[unit.body : unit.end].lower() if words[i] == 0.9 else ""
-        if lower and (lower in NEGATIONS or lower.replace("’", "'").endswith("n't")):
+        if words[i] == _NEGATION and unit.kind not in _KINDS and best[unit.sentence]:
             scores[i] = best[unit.sentence]
     return scores
 
