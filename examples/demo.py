@@ -28,7 +28,7 @@ from headrace.backends import make_backend
 from headrace.middleware.files import read_documents
 
 QUESTION = "How much of the water's power does an overshot wheel deliver?"
-LIST_QUESTION = "What are the main parts of a water mill? Describe each of them."
+LIST_QUESTION = "What are the advantages of water power?"
 FOLDER = Path(__file__).parent / "documents"
 
 

@@ -107,14 +107,13 @@ class Plan:
 async def _plain(
     request: Request, call_next: Handler, row: StageReport, spent: Usage | None = None
 ) -> AsyncGenerator[Event, None]:
-    """Pass the request on; add the row, and what was spent on a useless plan, to the response."""
+    """Pass the request on with our row; add what a useless plan cost to the response."""
+    request = replace(request, report=request.report.add(row))
     async with aclosing(call_next(request)) as events:
         async for event in events:
-            if isinstance(event, Finished):
+            if isinstance(event, Finished) and spent:
                 response = event.response
-                usage = response.usage + spent if spent else response.usage
-                report = response.report.add(row)
-                event = Finished(replace(response, usage=usage, report=report))
+                event = Finished(replace(response, usage=response.usage + spent))
             yield event
 
 

@@ -60,9 +60,7 @@ def test_documents_come_before_the_users_own_words_and_in_order() -> None:
     )
     system, user = request.with_documents_inline().messages
     assert system == Message.system("Be brief.")
-    assert user.text == (
-        "Context:\n\n[1] Log\nAnn did.\n\n[2]\nNot Bob.\n\nQuestion: Who?"
-    )
+    assert user.text == ("Context:\n\n[1] Log\nAnn did.\n\n[2]\nNot Bob.\n\nQuestion: Who?")
 
 
 def test_documents_are_written_in_once() -> None:
