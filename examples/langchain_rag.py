@@ -12,7 +12,8 @@ from headrace.middleware.langchain import HeadraceCompressor, HeadraceRunnable
 QUESTION = "When did Kaplan patent his turbine?"
 documents = [
     Document(
-        "Viktor Kaplan patented a turbine with adjustable blades in 1913.", metadata={"page": 3}
+        "Viktor Kaplan, who as it happens came from Austria, patented a turbine in 1913.",
+        metadata={"page": 3},
     ),
     Document("The Pelton wheel of 1880 is driven by jets of water.", metadata={"page": 4}),
     Document("A runner stone of 1.2 metres weighs about 1,200 kilograms.", metadata={"page": 9}),
@@ -25,7 +26,7 @@ def small_model(prompt: PromptValue) -> AIMessage:
     return AIMessage(headrace.generate(text, plan="off", max_tokens=40).text)
 
 
-compressor = HeadraceCompressor(top_k=2)
+compressor = HeadraceCompressor(top_k=1)
 prompt = ChatPromptTemplate.from_template("Use this:\n{context}\n\n{question}")
 chain = prompt | HeadraceRunnable(rate=0.8) | RunnableLambda(small_model)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from ..compressors import Budget, Compressed, Compressor, make_counter, make_scorer
+from ..compressors import Budget, Compressed, Compressor
+from . import parts
 from .report import StageReport
 from .transform import Transform
 from .types import Document, Message, Request, Text
@@ -55,8 +56,8 @@ class Compress(Transform):
 
     @cached_property
     def engine(self) -> Compressor:
-        """The scorer and the token counter, made when first needed."""
-        return Compressor(make_scorer(self.compressor), make_counter(self.tokenizer))
+        """The scorer and the token counter, loaded when first needed."""
+        return Compressor(parts.scorer(self.compressor), parts.counter(self.tokenizer))
 
     async def transform(self, request: Request) -> Request:
         """Return the request with fewer tokens."""

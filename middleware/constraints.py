@@ -129,7 +129,7 @@ def _from_type(spec: Any) -> Constraint:
 def _closed(schema: Any) -> Any:
     """Forbid properties that the type does not have: a model would go on inventing them."""
     if isinstance(schema, list):
-        return [_closed(item) for item in cast("list[Any]", schema)]
+        return [_closed(item) for item in cast("Sequence[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     closed = {key: _closed(value) for key, value in cast("dict[str, Any]", schema).items()}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from ..compressors import Reranker, make_reranker
+from ..compressors import Reranker
 from ..compressors import rerank as rank
+from . import parts
 from .report import StageReport
 from .transform import Transform
 from .types import Document, Request
@@ -30,8 +31,8 @@ class Rerank(Transform):
 
     @cached_property
     def reranker(self) -> Reranker:
-        """The method, made when first needed."""
-        return make_reranker(self.method)
+        """The method, loaded when first needed."""
+        return parts.reranker(self.method)
 
     async def transform(self, request: Request) -> Request:
         """Return the request with its documents ranked."""

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any, Literal, cast, overload
 
 from ..backends import Backend, make_backend
-from ..compressors import Budget, Compressed, Compressor, make_counter, make_reranker, make_scorer
+from ..compressors import Budget, Compressed, Compressor
 from ..compressors import rerank as rank
+from . import parts
 from .blocking import Loop
 from .compress import Compress
 from .constrain import Constrain
@@ -74,7 +75,7 @@ def compress(
     if rate is None and target_tokens is None and threshold is None:
         rate = 0.5
     budget = Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
-    engine = Compressor(_scorer(compressor), make_counter(tokenizer))
+    engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
     many = [texts] if isinstance(texts, str) else list(texts)
     results = engine.compress(many, budget, question=question, keep=keep)
     return results[0] if isinstance(texts, str) else results
@@ -94,7 +95,7 @@ def rerank(
     they carry is kept.
     """
     ranked = [document(one) for one in documents]
-    return rank(question, ranked, top_k=top_k, reranker=_reranker(method))
+    return rank(question, ranked, top_k=top_k, reranker=parts.reranker(method))
 
 
 def generate(
@@ -198,7 +199,3 @@ def _engine(backend: str | Backend | None, model: str | None) -> tuple[Dispatche
     elif model is not None:
         raise InvalidRequest("model is the backend's own choice when a Backend is passed")
     return Dispatcher(backend), Loop()
-
-
-_scorer = lru_cache(maxsize=8)(make_scorer)
-_reranker = lru_cache(maxsize=8)(make_reranker)

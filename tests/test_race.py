@@ -46,8 +46,8 @@ def engine() -> Iterator[Pipeline]:
 def race(engine: Pipeline) -> Pipeline:
     tokenizer = engine.blocking(engine.dispatcher.backend.capabilities()).tokenizer
     stages: list[Middleware] = [
-        Rerank(2),
-        Compress(0.6, tokenizer=tokenizer),
+        Rerank(1),
+        Compress(0.8, tokenizer=tokenizer),
         Plan("auto"),
         Constrain(),
     ]
@@ -75,7 +75,7 @@ def test_the_whole_race_answers_and_says_what_it_did(race: Pipeline) -> None:
     assert row is not None
     assert row.tokens_in is not None
     assert row.tokens_out is not None
-    assert row.tokens_out < 0.75 * row.tokens_in
+    assert row.tokens_out < 0.9 * row.tokens_in
     assert response.usage.prompt_tokens >= row.tokens_out
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CACHED = 256
 # Free whitespace lets a small model write blanks for ever, none makes it close arrays early.
 _JSON_OPTIONS: dict[str, Any] = {
-    "whitespace_pattern": r"[\x20\x0A\x0D\x09]{1,8}",
+    "whitespace_pattern": r"\x20|\x0A\x20{0,16}",
     "lenient": False,
     "coerce_one_of": False,
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...middleware.errors import InvalidRequest, ModelUnavailable
-from ...middleware.models import resolve
+from ...middleware.models import resolve, silent_transformers
 from ...middleware.types import Document
 from ..tokens import replace_surrogates
 
@@ -74,9 +74,13 @@ class BiEncoder:
         from sentence_transformers import SentenceTransformer
 
         try:
-            return SentenceTransformer(
-                str(self._path), device=self.device, local_files_only=True, trust_remote_code=False
-            )
+            with silent_transformers():
+                return SentenceTransformer(
+                    str(self._path),
+                    device=self.device,
+                    local_files_only=True,
+                    trust_remote_code=False,
+                )
         except (OSError, ValueError) as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise ModelUnavailable(f"cannot load the encoder in {self._path}: {first}") from error

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from ...middleware.errors import ModelUnavailable
+from ...middleware.models import silent_transformers
 from ..tokens import load_tokenizer
 
 
@@ -22,7 +21,7 @@ def load_classifier(path: Path, device: str | None) -> tuple[Any, Any, str]:
     place = device or _best_device()
     load = cast("Any", AutoModelForTokenClassification).from_pretrained
     try:
-        with _quiet():
+        with silent_transformers():
             model: Any = load(str(path), dtype=torch.float32, use_safetensors=True)
     except (OSError, ValueError) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -38,18 +37,3 @@ def _best_device() -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-@contextmanager
-def _quiet() -> Generator[None]:
-    """Hide the progress bar of loading, and leave the switch as it was."""
-    from transformers.utils import logging
-
-    switch: Any = logging
-    shown = switch.is_progress_bar_enabled()
-    switch.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            switch.enable_progress_bar()

@@ -11,15 +11,11 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request as HTTPRequest
+from engine.wire import DONE, Answering, Server, chunk, serves, serving
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
 
 from headrace.backends import Job, OpenAIBackend, TransformersBackend
 from headrace.backends.openai import normalize_base_url
@@ -45,53 +41,14 @@ from headrace.middleware.types import (
 
 Ask = Callable[..., Awaitable[list[Any]]]
 Make = Callable[..., OpenAIBackend]
-Answering = Callable[[dict[str, Any]], Awaitable[Response]]
 KEY = "sk-very-secret-1234567890"
 SCHEMA = Constraint("json_schema", '{"type": "object"}')
 
 
-@dataclass
-class Server:
-    """A server in a thread. ``script`` answers chat completions; bodies are kept."""
-
-    url: str
-    script: Answering | None = None
-    models: list[dict[str, Any]] = field(
-        default_factory=lambda: [{"id": "tiny", "object": "model"}]
-    )
-    bodies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    keys: list[str] = field(default_factory=list[str])
-    num_aborted: int = 0
-
-    async def list_models(self, request: HTTPRequest) -> Response:
-        return JSONResponse({"object": "list", "data": self.models})
-
-    async def complete(self, request: HTTPRequest) -> Response:
-        self.bodies.append(await request.json())
-        self.keys.append(request.headers["authorization"])
-        assert self.script is not None
-        return await self.script(self.bodies[-1])
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
-    sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
-    state = Server(f"http://127.0.0.1:{sock.getsockname()[1]}")
-    routes = [
-        Route("/v1/models", state.list_models),
-        Route("/v1/chat/completions", state.complete, methods=["POST"]),
-    ]
-    config = uvicorn.Config(
-        Starlette(routes=routes), log_level="critical", lifespan="off", ws="none"
-    )
-    runner = uvicorn.Server(config)
-    thread = threading.Thread(target=runner.run, kwargs={"sockets": [sock]}, daemon=True)
-    thread.start()
-    yield state
-    runner.should_exit = runner.force_exit = True
-    thread.join(10)
-    sock.close()
+    with serving() as state:
+        yield state
 
 
 @pytest.fixture
@@ -113,18 +70,11 @@ def backend(server: Server, make: Make) -> OpenAIBackend:
     return make(server.url, api_key=KEY, timeout=5)
 
 
-def chunk(delta: dict[str, Any] | None = None, reason: str | None = None, **fields: Any) -> bytes:
-    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": reason}]
-    data = {"id": "c", "object": "chat.completion.chunk", "choices": choices, **fields}
-    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
-
-
 HELLO = [
     chunk({"role": "assistant", "content": ""}),
     chunk({"content": "Hello"}),
     chunk({}, "stop"),
 ]
-DONE = b"data: [DONE]\n\n"
 
 
 def sends(*pieces: bytes, pause: float = 0.0, content_type: str = "text/event-stream") -> Answering:
@@ -547,35 +497,6 @@ def test_base_urls_are_completed_and_never_doubled(given: str, base: str) -> Non
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequest, match="http"):
         OpenAIBackend(url)
-
-
-def serves(engine: TransformersBackend) -> Answering:
-    """Serve a real model as /v1/chat/completions."""
-
-    async def script(body: dict[str, Any]) -> Response:
-        constraint = None
-        if form := body.get("response_format"):
-            constraint = Constraint("json_schema", json.dumps(form["json_schema"]["schema"]))
-        messages = tuple(Message.from_dict(message) for message in body["messages"])
-        sampling = Sampling(max_tokens=body.get("max_tokens"))
-        request = Request(messages, constraint=constraint, sampling=sampling)
-
-        async def stream() -> AsyncIterator[bytes]:
-            async for _, event in engine.generate([Job(request)]):
-                assert not isinstance(event, (HeadraceError, ToolCallDelta))
-                if isinstance(event, TextDelta):
-                    yield chunk({"content": event.text})
-                    continue
-                usage = event.response.usage
-                counts = {
-                    "prompt_tokens": usage.prompt_tokens,
-                    "completion_tokens": usage.completion_tokens,
-                }
-                yield chunk({}, event.response.finish_reason) + chunk(usage=counts) + DONE
-
-        return StreamingResponse(stream(), media_type="text/event-stream")
-
-    return script
 
 
 @pytest.mark.model

@@ -1,0 +1,32 @@
+"""Scorers, rerankers and counters hold models, so a process makes each only once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..compressors import (
+    Reranker,
+    Scorer,
+    TokenCounter,
+    make_counter,
+    make_reranker,
+    make_scorer,
+)
+
+
+@lru_cache(maxsize=8)
+def scorer(name: str) -> Scorer:
+    """Return ``make_scorer(name)``, the same one each time."""
+    return make_scorer(name)
+
+
+@lru_cache(maxsize=8)
+def reranker(method: str) -> Reranker:
+    """Return ``make_reranker(method)``, the same one each time."""
+    return make_reranker(method)
+
+
+@lru_cache(maxsize=8)
+def counter(tokenizer: str | None) -> TokenCounter:
+    """Return ``make_counter(tokenizer)``, the same one each time."""
+    return make_counter(tokenizer)

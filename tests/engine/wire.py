@@ -1,0 +1,123 @@
+"""An OpenAI-compatible server over real HTTP, in a thread, whose answers a test scripts."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request as HTTPRequest
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from headrace.backends import Backend, Job
+from headrace.middleware.errors import HeadraceError
+from headrace.middleware.types import (
+    Constraint,
+    Finished,
+    Message,
+    Request,
+    Sampling,
+    TextDelta,
+)
+
+Answering = Callable[[dict[str, Any]], Awaitable[Response]]
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass
+class Server:
+    """A server in a thread. ``script`` answers chat completions; bodies are kept."""
+
+    url: str
+    script: Answering | None = None
+    models: list[dict[str, Any]] = field(
+        default_factory=lambda: [{"id": "tiny", "object": "model"}]
+    )
+    bodies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    keys: list[str] = field(default_factory=list[str])
+    num_aborted: int = 0
+
+    async def list_models(self, request: HTTPRequest) -> Response:
+        return JSONResponse({"object": "list", "data": self.models})
+
+    async def complete(self, request: HTTPRequest) -> Response:
+        self.bodies.append(await request.json())
+        self.keys.append(request.headers["authorization"])
+        assert self.script is not None
+        return await self.script(self.bodies[-1])
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    """Run a server on a free port of the loopback for as long as the block lasts."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    state = Server(f"http://127.0.0.1:{sock.getsockname()[1]}")
+    routes = [
+        Route("/v1/models", state.list_models),
+        Route("/v1/chat/completions", state.complete, methods=["POST"]),
+    ]
+    config = uvicorn.Config(
+        Starlette(routes=routes), log_level="critical", lifespan="off", ws="none"
+    )
+    runner = uvicorn.Server(config)
+    thread = threading.Thread(target=runner.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    yield state
+    runner.should_exit = runner.force_exit = True
+    thread.join(10)
+    sock.close()
+
+
+def chunk(delta: dict[str, Any] | None = None, reason: str | None = None, **fields: Any) -> bytes:
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": reason}]
+    data = {"id": "c", "object": "chat.completion.chunk", "choices": choices, **fields}
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+
+
+def serves(engine: Backend) -> Answering:
+    """Serve an engine as /v1/chat/completions, streamed or whole."""
+
+    async def script(body: dict[str, Any]) -> Response:
+        constraint = None
+        if form := body.get("response_format"):
+            constraint = Constraint("json_schema", json.dumps(form["json_schema"]["schema"]))
+        messages = tuple(Message.from_dict(message) for message in body["messages"])
+        sampling = Sampling(max_tokens=body.get("max_tokens"))
+        request = Request(messages, constraint=constraint, sampling=sampling)
+
+        async def stream() -> AsyncIterator[bytes]:
+            async for _, event in engine.generate([Job(request)]):
+                if isinstance(event, TextDelta):
+                    yield chunk({"content": event.text})
+                    continue
+                assert isinstance(event, Finished)
+                usage = event.response.usage
+                counts = {
+                    "prompt_tokens": usage.prompt_tokens,
+                    "completion_tokens": usage.completion_tokens,
+                }
+                yield chunk({}, event.response.finish_reason) + chunk(usage=counts) + DONE
+
+        async def whole() -> dict[str, Any]:
+            async for _, event in engine.generate([Job(request)]):
+                assert not isinstance(event, HeadraceError)
+                if isinstance(event, Finished):
+                    message = {"role": "assistant", "content": event.response.text}
+                    reason = event.response.finish_reason
+                    choice = {"index": 0, "message": message, "finish_reason": reason}
+                    return {"id": "c", "object": "chat.completion", "choices": [choice]}
+            raise AssertionError("the engine did not finish")
+
+        if body.get("stream"):
+            return StreamingResponse(stream(), media_type="text/event-stream")
+        return JSONResponse(await whole())
+
+    return script
