@@ -114,10 +114,9 @@ def test_the_three_plain_functions() -> None:
     documents: list[Any] = ["It rained.", {"text": "A stone weighs 1,200 kg.", "id": 7, "page": 3}]
     best, _ = headrace.rerank("How heavy is the stone?", documents)
     assert (best.id, best.metadata) == ("7", {"page": 3})
-    response = headrace.generate(
-        "How heavy is the stone?", documents=documents, top_k=1, max_tokens=30
-    )
-    assert "1,200" in response.text
+    documents = ["The weather was fine in May.", "Ann bought the red car."]
+    response = headrace.generate("Who bought the car?", documents=documents, top_k=1, max_tokens=30)
+    assert "Ann" in response.text
 
 
 async def test_generate_works_inside_a_running_loop() -> None:
