@@ -38,4 +38,5 @@ def main() -> None:
     sys.stdout.write(f"the wheel of headrace {headrace.__version__} works\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
