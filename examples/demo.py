@@ -28,7 +28,7 @@ from headrace.backends import make_backend
 from headrace.middleware.files import read_documents
 
 QUESTION = "How much of the water's power does an overshot wheel deliver?"
-LIST_QUESTION = "What are the advantages of water power?"
+LIST_QUESTION = "What are the benefits of regular exercise?"
 FOLDER = Path(__file__).parent / "documents"
 
 
@@ -83,7 +83,7 @@ def main() -> None:
         show(pipeline, replace(request, constraint=constraint(Wheel)))
 
         print(f"\nquestion: {LIST_QUESTION}\n\nanswer, planned and written in parallel:")
-        show(pipeline, Request.of(LIST_QUESTION))
+        show(pipeline, Request.of(LIST_QUESTION, sampling=Sampling(max_tokens=300)))
 
 
 main()

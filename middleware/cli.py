@@ -296,7 +296,8 @@ def _print_table(
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console(stderr=to_stderr).print(table)
+    stream = sys.stderr if to_stderr else sys.stdout
+    Console(file=stream, width=None if stream.isatty() else 160).print(table)
 
 
 if __name__ == "__main__":
