@@ -69,7 +69,8 @@ class Compressor:
         text gives its tokens to a dense one; else each text has the budget for itself.
 
         JSON loses only white space; CSV, XML, YAML, TOML and code are returned whole, with a
-        ``reason``. A rate or target of 0 asks for nothing and gets it.
+        ``reason``. A rate of 0 leaves nothing of
+        prose.
 
         Raises InvalidRequest for a text that is no string, a ``keep`` that is no regular
         expression, and a ``formats`` of another length than ``texts``.
@@ -101,14 +102,20 @@ class Compressor:
     def _spend(
         self, group: list[_Job], scored: dict[int, Scored], budget: Budget
     ) -> list[Compressed]:
-        """Spend one budget on the texts of a group: first what is whole or JSON, then prose."""
+        """Spend one budget on the texts of a group: first what is whole or JSON, then prose.
+
+        Prose pays for what is whole with up to half of its own share, not with all of it: a table
+        among the documents must not cost the others their last word.
+        """
         if _is_enough(budget, group):
             return [self._result(job, [(0, len(job.text))], job.tokens) for job in group]
-        limit = budget.limit(sum(job.tokens for job in group))
+        total = sum(job.tokens for job in group)
+        limit = budget.limit(total)
         results = {id(job): self._guarded(job, limit) for job in group if job.guarded is not None}
         prose = [job for job in group if job.guarded is None]
         spent = sum(result.tokens_out for result in results.values())
-        left = 0 if limit is None else max(limit - spent, 0)
+        fair = 0 if limit is None else limit * sum(job.tokens for job in prose) // total
+        left = 0 if limit is None else max(limit - spent, fair // 2)
         if prose:
             selection = select([scored[id(job)] for job in prose], budget, left, self.counter)
             out = sum(selection.tokens)
@@ -126,7 +133,7 @@ class Compressor:
 
     def _guarded(self, job: _Job, limit: int | None) -> Compressed:
         guarded = job.guarded
-        if guarded is None or (limit == 0 and not job.forced):
+        if guarded is None:
             return self._result(job, [], 0)
         spans = guarded.spans
         count = self.counter.count(text_of(job.text, spans))

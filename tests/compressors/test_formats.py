@@ -164,6 +164,13 @@ def test_what_is_whole_is_paid_first_from_a_joint_budget() -> None:
     assert 0 < text.tokens_out < text.tokens_in
 
 
+def test_what_is_whole_never_takes_all_of_a_joint_budget() -> None:
+    prose = "The bridge costs 12 million euros and opens on 3 May 2027. " * 4
+    code, text = COMPRESSOR.compress([PYTHON * 20, prose], Budget(rate=0.3), joint=True)
+    assert code.reason
+    assert 0.1 * text.tokens_in < text.tokens_out <= 0.3 * text.tokens_in
+
+
 def test_a_fence_in_markdown_is_whole_and_outlives_prose() -> None:
     fence = "```python\nx = compute(1)\n```"
     prose = "Here are some words that nobody will ever miss at all."
