@@ -1,0 +1,145 @@
+"""Answers still in the text after compression: headrace-mini beside scorers that need no training.
+
+    python benchmarks/mini_retention.py --data DATA [--questions 600] [--seed 0]
+
+Questions of SQuAD articles that were not trained on, cut word by word with the same selector and
+counted in the same tokens (WordPiece); an answer counts when it is in the result as one string.
+Then NQ questions that were not trained on, 20 documents each under one budget. Every scorer sees
+the same texts in the same run; brackets hold 95 % bootstrap intervals over the questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headrace.compressors import (
+    Budget,
+    Compressor,
+    Lexical,
+    Scorer,
+    TokenCounter,
+    Units,
+    make_counter,
+)
+from headrace.compressors.mini import Mini
+from headrace.compressors.mini.weights import DATA
+from headrace.compressors.training.sources import squad
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mini_data import Asked, interval, nq_held_out, squad_held_out
+
+
+@dataclass(frozen=True)
+class Random:
+    """Every word is worth a number drawn by lot."""
+
+    seed: int = 0
+    name: str = "random"
+
+    def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
+        """Return random scores, the same for the same text."""
+        return [
+            [rng.random() for _ in units.units]
+            for units in texts
+            for rng in [random.Random(f"{self.seed}:{units.text}")]
+        ]
+
+
+@dataclass(frozen=True)
+class Idf:
+    """Rare words are worth much, by the share of training paragraphs that hold them."""
+
+    paragraphs: Sequence[str]
+    name: str = "idf"
+    _counts: Counter[str] = field(default_factory=Counter, repr=False)
+
+    def __post_init__(self) -> None:
+        for paragraph in self.paragraphs:
+            self._counts.update(set(paragraph.lower().replace(",", " ").replace(".", " ").split()))
+
+    def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
+        """Return idf, divided by its largest value; the question is not used."""
+        most = math.log(len(self.paragraphs) + 1)
+        return [
+            [
+                math.log((len(self.paragraphs) + 1) / (self._counts[u.content(i).lower()] + 1))
+                / most
+                for i in range(len(u.units))
+            ]
+            for u in texts
+        ]
+
+
+def kept(
+    asked: Asked, scorer: Scorer, rate: float, counter: TokenCounter, question: str | None
+) -> tuple[bool, float]:
+    """Return whether an answer is still there, and the share of tokens that is."""
+    texts = [document.text for document in asked.documents]
+    results = Compressor(scorer, counter).compress(
+        texts, Budget(rate=rate), question=question, joint=True
+    )
+    text = " ".join(" ".join(result.text.split()) for result in results)
+    tokens = sum(result.tokens_out for result in results)
+    share = tokens / sum(result.tokens_in for result in results)
+    return any(" ".join(answer.split()) in text for answer in asked.answers), share
+
+
+def table(
+    title: str,
+    data: Sequence[Asked],
+    scorers: Sequence[tuple[str, Scorer, bool]],
+    rates: list[float],
+) -> None:
+    """Print one table: a row a scorer, a column a rate."""
+    counter = make_counter(str(DATA))
+    print(f"\n{title}: {len(data)} questions\n")
+    print("| scorer | " + " | ".join(f"{rate:.0%} of the tokens" for rate in rates) + " |")
+    print("|---" * (len(rates) + 1) + "|", flush=True)
+    for name, scorer, is_asked in scorers:
+        cells: list[str] = []
+        for rate in rates:
+            found = [
+                kept(one, scorer, rate, counter, one.question if is_asked else None) for one in data
+            ]
+            hits = [float(hit) for hit, _ in found]
+            low, high = interval(hits)
+            cells.append(f"{sum(hits) / len(hits):.3f} [{low:.3f}, {high:.3f}]")
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--questions", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--weights", type=Path, default=DATA)
+    options = parser.parse_args()
+    started = time.perf_counter()
+    idf = Idf([p for article in squad(options.data) for p in article.paragraphs])
+    mini, lexical, chance = Mini(options.weights), Lexical(), Random(options.seed)
+    data = squad_held_out(options.data, options.questions, options.seed)
+    blind: list[tuple[str, Scorer, bool]] = [
+        ("random", chance, False),
+        ("idf", idf, False),
+        ("lexical", lexical, False),
+        ("mini", mini, False),
+    ]
+    aware: list[tuple[str, Scorer, bool]] = [("lexical", lexical, True), ("mini", mini, True)]
+    table("SQuAD, held-out articles, no question", data, blind, [0.5, 0.33, 0.2])
+    table("SQuAD, held-out articles, with the question", data, aware, [0.33, 0.2, 0.1])
+    many = nq_held_out(options.data, options.questions, options.seed)
+    table("NQ, 20 documents, with the question", many, aware, [0.5, 0.25, 0.1])
+    print(f"\nseed {options.seed}, {time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
