@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +21,7 @@ from headrace import Document
 from headrace.compressors import BM25, BiEncoder, Reranker
 from headrace.compressors.mini import MiniReranker
 from headrace.compressors.mini.weights import DATA
-
-sys.path.insert(0, str(Path(__file__).parent))
-from mini_data import Ranking, interval, nq_held_out, rankings
+from headrace.compressors.training.measuring import Ranking, interval, nq_held_out, rankings
 
 SETS = ("scifact", "cranfield", "cacm")
 

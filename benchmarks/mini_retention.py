@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -31,10 +30,8 @@ from headrace.compressors import (
 )
 from headrace.compressors.mini import Mini
 from headrace.compressors.mini.weights import DATA
+from headrace.compressors.training.measuring import Asked, interval, nq_held_out, squad_held_out
 from headrace.compressors.training.sources import squad
-
-sys.path.insert(0, str(Path(__file__).parent))
-from mini_data import Asked, interval, nq_held_out, squad_held_out
 
 
 @dataclass(frozen=True)

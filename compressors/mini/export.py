@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from . import weights
+from . import tensorfile, weights
 
 
 def export(folder: Path, *, source: Path = weights.DATA) -> Path:
@@ -15,14 +15,12 @@ def export(folder: Path, *, source: Path = weights.DATA) -> Path:
     into ``relevance.safetensors``. The reference tells the kind of tokenizer from the folder's
     name: call it "…bert-base-multilingual-cased…" there.
     """
-    from safetensors.torch import load_file, save_file
-
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = weights.unpack(load_file(source / weights.FILE))
+    tensors = weights.unpack(tensorfile.load(source / weights.FILE)[0])
     heads = {name: t for name, t in tensors.items() if name.startswith("relevance.")}
     body = {name: t for name, t in tensors.items() if name not in heads}
-    save_file(body, folder / weights.FILE, {"format": "pt"})
-    save_file(heads, folder / "relevance.safetensors", {"format": "pt"})
+    tensorfile.save(body, folder / weights.FILE)
+    tensorfile.save(heads, folder / "relevance.safetensors")
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(source / name, folder / name)
     return folder

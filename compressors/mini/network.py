@@ -86,7 +86,8 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, training: b
     # The fused kernel's backward pass takes several times as long on a CPU.
     scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores.softmax(-1, dtype=scores.dtype) @ value
+    mixed: Tensor = scores.softmax(-1, dtype=scores.dtype) @ value
+    return mixed
 
 
 class _Attention(nn.Module):

@@ -54,13 +54,13 @@ def load(folder: Path, device: str) -> Any:
     """
     import torch
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
+    from . import tensorfile
     from .network import Network, Shape
 
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
-        tensors = unpack(load_file(folder / FILE))
+        tensors = unpack(tensorfile.load(folder / FILE)[0])
         with torch.device("meta"):
             network = Network(Shape.of(config))
         network.load_state_dict(tensors, assign=True)

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
+
+from ...middleware.errors import InvalidRequest
+from ..mini import tensorfile
 
 NAME = "checkpoint.safetensors"
 
@@ -24,22 +25,23 @@ def save(
                 tensors[f"{kind}.{name}"] = moments.state[parameter][kind]
     work = path.with_suffix(".tmp")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(plain, work, {"step": str(step), "identity": identity})
+    tensorfile.save(plain, work, {"step": str(step), "identity": identity})
     os.replace(work, path)
 
 
 def load(path: Path, identity: str, network: nn.Module, moments: torch.optim.AdamW) -> int:
     """Restore what ``save`` wrote and return the step, 0 when there is nothing to restore.
 
-    Raises ValueError when the checkpoint is of a run with other settings.
+    Raises InvalidRequest when the checkpoint is of a run with other settings.
     """
     if not path.is_file():
         return 0
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata()
-        if metadata["identity"] != identity:
-            raise ValueError(f"{path} is of a run with other settings: {metadata['identity']}")
-        tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    tensors, metadata = tensorfile.load(path)
+    if metadata["identity"] != identity:
+        raise InvalidRequest(
+            f"{path} is of a run with other settings ({metadata['identity']});"
+            " give these again, or another folder"
+        )
     network.load_state_dict(
         {name[8:]: tensor for name, tensor in tensors.items() if name.startswith("weights.")}
     )

@@ -7,10 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
-
 from ...middleware.models import resolve
-from ..mini import weights
+from ..mini import tensorfile, weights
 from ..mini.network import Network
 from ..tokens import load_tokenizer
 from .start import BASE
@@ -22,7 +20,7 @@ def write(network: Network, folder: Path) -> None:
     """Write int8 weights, config, tokenizer and their checksums."""
     folder.mkdir(parents=True, exist_ok=True)
     base = resolve(BASE, kind="encoder")
-    save_file(weights.pack(network.state_dict()), folder / weights.FILE, {"format": "pt"})
+    tensorfile.save(weights.pack(network.state_dict()), folder / weights.FILE)
     tokenizer = load_tokenizer(base)
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     _write_json(folder / "tokenizer_config.json", _TOKENIZER)

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
 from ..mini.network import Network
 from . import checkpoint
@@ -51,6 +53,7 @@ def train(
     Word and position embeddings stay as they are. Writes ``log.jsonl`` and a checkpoint into the
     folder, and goes on from the checkpoint that is there.
     """
+    untyped = cast("Any", torch)  # manual_seed's argument has no type
     network.to(device).train()
     embeddings = network.bert.embeddings
     for frozen in (embeddings.word_embeddings, embeddings.position_embeddings):
@@ -66,7 +69,7 @@ def train(
             factor = _factor(step, settings)
             for group, full in zip(optimizer.param_groups, schedule, strict=True):
                 group["lr"] = full * factor
-            torch.manual_seed(settings.seed * 1_000_003 + step)
+            untyped.manual_seed(settings.seed * 1_000_003 + step)
             parts = _step(network, batch, optimizer, settings, device)
             for name, value in parts.items():
                 sums[name] = sums.get(name, 0.0) + value
@@ -101,7 +104,7 @@ def _batches(
 
 
 def _optimizer(network: Network, settings: Settings) -> torch.optim.AdamW:
-    body, plain, heads = [], [], []
+    body, plain, heads = list[Tensor](), list[Tensor](), list[Tensor]()
     for name, parameter in network.named_parameters():
         if not parameter.requires_grad:
             continue
@@ -138,11 +141,11 @@ def _step(
     with torch.autocast(device, dtype=torch.bfloat16):
         keep, relevance = network(ids, types, mask)
     parts = loss_of(keep.cpu(), relevance.cpu(), batch, settings.weights)
-    total = torch.stack(list(parts.values())).sum()
+    total: Any = torch.stack(list(parts.values())).sum()
     optimizer.zero_grad(set_to_none=True)
     total.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
-    optimizer.step()
+    cast("Any", optimizer).step()
     return {name: float(value.detach()) for name, value in parts.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -45,7 +46,8 @@ def loss_of(keep: Tensor, relevance: Tensor, batch: Batch, weights: Weights) -> 
 def _ranking(relevance: Tensor, batch: Batch, sharpness: float) -> Tensor | None:
     """Return the mean cross entropy of the order within each group of several passages."""
     found: list[Tensor] = []
-    for number in batch.owner.unique():
+    numbers: list[int] = cast("Any", batch.owner).tolist()
+    for number in dict.fromkeys(numbers):
         own = batch.owner == number
         if int(own.sum()) < 2:
             continue

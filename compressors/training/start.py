@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch.nn import functional
 
 from ...middleware.models import resolve
-from ..mini import weights
+from ..mini import tensorfile, weights
 from ..mini.network import Encoder, Network, Shape, fresh, mean
 from ..tokens import load_tokenizer
 
@@ -31,7 +30,7 @@ def base_network(seed: int, dropout: float = 0.0) -> Network:
 def shipped_network(folder: Path, dropout: float = 0.0) -> Network:
     """Return the network in a model folder that this package wrote, to train it further."""
     network = Network(shape_in(folder), dropout)
-    network.load_state_dict(weights.unpack(load_file(folder / weights.FILE)))
+    network.load_state_dict(weights.unpack(tensorfile.load(folder / weights.FILE)[0]))
     return network
 
 
@@ -48,10 +47,10 @@ def shape_in(folder: Path) -> Shape:
 
 
 def _encoder_weights(folder: Path) -> dict[str, Any]:
-    weights = load_file(folder / "model.safetensors")
+    tensors, _ = tensorfile.load(folder / "model.safetensors")
     return {
         name: tensor
-        for name, tensor in weights.items()
+        for name, tensor in tensors.items()
         if not name.startswith("pooler.") and not name.endswith("position_ids")
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.compressors import split
-from headrace.compressors.mini import Mini
+from headrace.compressors.mini import Mini, tensorfile
 from headrace.compressors.mini.weights import DATA
 from headrace.compressors.training.labels import answer_marks, blind_marks, deletion_marks
 from headrace.compressors.training.lingua import align, distill, filtered, records
@@ -90,7 +90,7 @@ def test_deleted_words_are_aligned_in_order_even_when_their_endings_change() -> 
     found = align(text, "mill sold mill burn 1892")
     assert [text[a:b] for a, b in found.keep] == ["mill", "sold", "mill", "1892"]
     assert found.variation == pytest.approx(0.2)
-    assert align(text, "mill sold burned").variation == pytest.approx(0.0)
+    assert align(text, "mill sold burnings").variation == pytest.approx(0.0)
 
 
 def test_what_the_teacher_invents_or_leaves_alone_is_not_learnt() -> None:
@@ -146,7 +146,6 @@ def test_passages_of_one_question_are_ranked_together(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_fine_tuning_learns_resumes_and_writes_a_model(tmp_path: Path) -> None:
     import torch
-    from safetensors.torch import load_file
 
     from headrace.compressors.training.__main__ import main
 
@@ -165,7 +164,9 @@ def test_fine_tuning_learns_resumes_and_writes_a_model(tmp_path: Path) -> None:
     main([*arguments, "--out", str(tmp_path / "whole")])  # done already: nothing changes
     again = tmp_path / "again"
     main([*arguments, "--out", str(again)])
-    one, two = (load_file(f / "model.safetensors") for f in (model_folder, again / "model"))
+    one, two = (
+        tensorfile.load(f / "model.safetensors")[0] for f in (model_folder, again / "model")
+    )
     assert all(torch.equal(one[name], two[name]) for name in one)
     units = split("Item 7: colour teal, size 7.")
     [before], [after] = Mini(DATA).score([units]), Mini(model_folder).score([units])

@@ -1,4 +1,4 @@
-"""What the mini benchmarks measure on: held-out SQuAD articles, NQ with 20 documents, rankings."""
+"""What is measured on: held-out SQuAD articles, NQ with 20 documents, rankings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace import Document
-from headrace.compressors.training.files import read_lines, read_text
-from headrace.compressors.training.held_out import is_held_out
-from headrace.compressors.training.sources import squad
+from ...middleware.types import Document
+from .files import read_lines, read_text
+from .held_out import is_held_out
+from .sources import squad
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,23 @@
+"""safetensors files, with types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+
+def save(tensors: dict[str, Any], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write tensors by name."""
+    import safetensors.torch
+
+    cast("Any", safetensors.torch).save_file(tensors, path, {"format": "pt", **(metadata or {})})
+
+
+def load(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return tensors by name, and the metadata."""
+    import safetensors
+
+    with cast("Any", safetensors).safe_open(path, "pt") as file:
+        tensors = {str(name): file.get_tensor(name) for name in list(file.keys())}
+        metadata: dict[str, str] = dict(file.metadata() or {})
+    return tensors, metadata
