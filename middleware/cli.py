@@ -15,10 +15,10 @@ import typer
 from .errors import HeadraceError, InvalidRequest
 
 EXIT_FAILURE, EXIT_USAGE = 1, 2
+MANY = 500  # passages that take more than a few seconds to rank
 
 app = typer.Typer(
     name="headrace",
-    help="Rerank, compress, plan, constrain and batch in front of a language model's engine.",
     epilog="--debug, anywhere, shows the traceback of an error.",
     no_args_is_help=True,
     add_completion=False,
@@ -43,6 +43,23 @@ def main() -> None:
         sys.exit(EXIT_USAGE if isinstance(error, InvalidRequest) else EXIT_FAILURE)
     except BrokenPipeError:  # the reader has enough: head, less
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        _print(f"headrace {version('headrace')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Rerank, compress, plan, constrain and batch in front of a language model's engine."""
 
 
 @app.command()
@@ -96,6 +113,8 @@ def compress(
         )
     else:
         _print(result.text)
+        if sys.stdout.isatty() and not result.text.endswith("\n"):
+            _print("\n")
         _say(
             f"{result.tokens_in} -> {result.tokens_out} tokens ({result.rate:.0%}) "
             f"by {result.compressor} in {result.seconds:.2f} s"
@@ -116,23 +135,24 @@ def rerank(
     """
     from dataclasses import replace
 
-    from .files import read_records, read_text, record_document
+    from .files import read_records, read_text, record_document, with_score
     from .sdk import rerank as rank
 
     records = read_records(read_text(file), "standard input" if file == "-" else file)
     if not records:
         _say("note: no documents in the input")
-    numbered = [replace(record_document(r), id=str(i)) for i, r in enumerate(records)]
+    numbered = [replace(record_document(r), id=str(i)) for i, (_, r) in enumerate(records)]
     ranked = rank(question, numbered, top_k=top_k, method=method)
     if sys.stdout.isatty() and not as_json:
-        rows = [(f"{d.score:.3f}", str(records[int(d.id or 0)].get("id", "")), d) for d in ranked]
+        found = [(d, records[int(d.id or 0)][1]) for d in ranked]
+        rows = [(f"{d.score:.3f}", str(record.get("id", "")), d) for d, record in found]
         _print_table(
             ("score", "id", "document"),
             ((score, name, (d.title or d.text)[:80]) for score, name, d in rows),
         )
         return
     for one in ranked:
-        _print_json({**records[int(one.id or 0)], "score": one.score})
+        _print(with_score(*records[int(one.id or 0)], one.score or 0.0) + "\n")
 
 
 @app.command()
@@ -160,9 +180,9 @@ def ask(
     as_json: Json = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report.")] = None,
 ) -> None:
-    """Answer a question, from documents if there are any, and say what each stage did."""
+    """Answer a question (- is stdin), from documents if any, and say what each stage did."""
     from ..backends import make_backend
-    from .files import check_writable, read_documents, write_text
+    from .files import check_writable, read_documents, read_text, write_text
     from .pages import report_page
     from .pipeline import Pipeline
     from .sdk import make_request, stages
@@ -171,18 +191,27 @@ def ask(
     constraint = _constraint(schema, regex, choice)
     if report is not None:
         check_writable(report)
+    if question == "-":
+        question = read_text("-").strip()
+    if not question.strip():
+        raise InvalidRequest("the question is empty; pass a text, or - and a text on stdin")
     found = read_documents(documents or (), on_skip=_say)
+    if len(found) > MANY:
+        _say(f"note: ranking {len(found)} passages, which may take a while")
     if documents and not found:
         _say("note: no text in the documents; answering without them")
     request = make_request(question, documents=found, constraint=constraint, max_tokens=max_tokens)
     if found and top_k is None:
         top_k = 4
     engine = make_backend(backend, model)
+    if backend in (None, "transformers") and model is None:
+        _say("note: answered by the embedded 135M model; --backend URL is for a real one")
     with Pipeline((), engine) as bare:
         tokenizer = bare.blocking(engine.capabilities()).tokenizer
         chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer)
         response: Response | None = None
-        with_text = stream and not as_json
+        # A constrained answer is shown only once it is known to keep its promise.
+        with_text = stream and not as_json and constraint is None
         for event in Pipeline(chain, bare.dispatcher, loop=bare.loop).stream_sync(request):
             if isinstance(event, TextDelta) and with_text:
                 _print(event.text)
@@ -203,7 +232,7 @@ def ask(
             }
         )
         return
-    _print("\n" if stream else f"{response.text}\n")
+    _print("\n" if with_text else f"{response.text}\n")
     if response.finish_reason == "length":
         _say("note: the answer was cut by its token limit; raise --max-tokens for more")
     _print_table(

@@ -128,7 +128,7 @@ def read_documents(
 def _documents(source: str, name: str, size: int) -> list[Document]:
     text = read_text(source)
     if name.endswith(".jsonl"):
-        return [record_document(record) for record in read_records(text, name)]
+        return [record_document(record) for _, record in read_records(text, name)]
     cut = [passage for passage in passages(text, size) if passage.strip()]
     return [
         Document(passage, title=name, id=f"{name}#{number}")
@@ -148,13 +148,13 @@ def record_document(record: dict[str, Any]) -> Document:
     )
 
 
-def read_records(text: str, source: str) -> list[dict[str, Any]]:
-    r"""Return the JSON objects of a JSON Lines text; each must have a ``text``.
+def read_records(text: str, source: str) -> list[tuple[str, dict[str, Any]]]:
+    r"""Return the lines of a JSON Lines text and the objects in them; each must have a ``text``.
 
     Lines end at "\n" only (JSON strings may hold any other separator); blank lines are skipped.
     Raises FileError with the line's number.
     """
-    records: list[dict[str, Any]] = []
+    records: list[tuple[str, dict[str, Any]]] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
@@ -170,8 +170,19 @@ def read_records(text: str, source: str) -> list[dict[str, Any]]:
         fields = cast("dict[str, Any]", record)
         if not isinstance(fields.get("text"), str):
             raise FileError(f'{source}, line {number} has no "text"; it has {sorted(fields)!r:.80}')
-        records.append(fields)
+        records.append((line.strip(), fields))
     return records
+
+
+def with_score(line: str, record: dict[str, Any], score: float) -> str:
+    """Return a JSON Lines line with the score at its end, and all else as it was written.
+
+    >>> with_score('{"text": "a", "price": 1.10}', {"text": "a", "price": 1.1}, 0.5)
+    '{"text": "a", "price": 1.10, "score": 0.5}'
+    """
+    if "score" in record:
+        return json.dumps({**record, "score": score})
+    return f'{line[:-1].rstrip()}, "score": {json.dumps(score)}}}'
 
 
 def passages(text: str, size: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ Needs ``langchain-core``: pip install 'headrace[langchain]'.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
@@ -27,6 +28,8 @@ from .compress import Compress
 from .errors import InvalidRequest
 from .rerank import Rerank
 from .types import Document, Message, Request
+
+LOG = logging.getLogger("headrace.langchain")
 
 LangChainInput = str | PromptValue | Sequence[BaseMessage]
 
@@ -114,7 +117,11 @@ class HeadraceRunnable(Runnable[LangChainInput, Any]):
 
     async def _messages(self, messages: list[Message]) -> tuple[Message, ...]:
         request = Request(tuple(messages), question=self._question)
-        return (await self._stage.transform(request)).messages
+        changed = await self._stage.transform(request)
+        if changed.messages == request.messages and self._stage.rate != 1:
+            row = changed.report.stages[-1]
+            LOG.warning("HeadraceRunnable changed nothing: %s", row.decision)
+        return changed.messages
 
 
 def _from_langchain(message: BaseMessage) -> Message:
@@ -186,7 +193,10 @@ class HeadraceCompressor(BaseDocumentCompressor):
             return []
         request = Request(
             (Message.user(query),),
-            tuple(Document(d.page_content, id=str(i)) for i, d in enumerate(documents)),
+            tuple(
+                Document(d.page_content, id=str(i), metadata=cast("Any", d).metadata)
+                for i, d in enumerate(documents)
+            ),
         )
         for stage in self._stages:
             request = await stage.transform(request)

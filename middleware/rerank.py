@@ -21,7 +21,8 @@ class Rerank(Transform):
     """Keep the ``top_k`` documents that answer the question best, best first.
 
     ``method`` is "auto" (the bi-encoder when its model is here, else BM25), "bm25", "bi-encoder" or
-    a sentence-transformers model. Ids and metadata are kept, ``score`` is set.
+    a sentence-transformers model. Ids and metadata are kept, ``score`` is set; of documents with
+    the same title and text the first one counts.
     """
 
     name: ClassVar[str] = "rerank"
@@ -37,17 +38,21 @@ class Rerank(Transform):
     async def transform(self, request: Request) -> Request:
         """Return the request with its documents ranked."""
         started = time.perf_counter()
-        before = len(request.documents)
-        if not before:
+        if not request.documents:
             row = StageReport(self.name, "no documents to rank")
             return replace(request, report=request.report.add(row))
-        ranked = await asyncio.to_thread(self._rank, request)
+        unique = tuple({(d.title, d.text): d for d in reversed(request.documents)}.values())[::-1]
+        num_same = len(request.documents) - len(unique)
+        ranked = await asyncio.to_thread(self._rank, replace(request, documents=unique))
+        same = f", {num_same} of them copies" if num_same else ""
         row = StageReport(
             self.name,
-            f"kept {len(ranked)} of {before} documents by {self.reranker.name}",
+            f"kept {len(ranked)} of {len(request.documents)} documents{same}"
+            f" by {self.reranker.name}",
             time.perf_counter() - started,
             details={
                 "method": self.reranker.name,
+                "copies": num_same,
                 "documents": [{"id": d.id, "title": d.title, "score": d.score} for d in ranked],
             },
         )

@@ -76,7 +76,7 @@ def compress(
         rate = 0.5
     budget = Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
     engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
-    many = [texts] if isinstance(texts, str) else list(texts)
+    many = [texts] if isinstance(texts, str) else texts
     results = engine.compress(many, budget, question=question, keep=keep)
     return results[0] if isinstance(texts, str) else results
 
@@ -135,14 +135,9 @@ def make_request(
     max_tokens: int | None = None,
 ) -> Request:
     """Return the request that ``generate`` sends, from what people have at hand."""
-    messages: tuple[Message, ...]
-    if isinstance(prompt, str):
-        messages = (Message.user(prompt),)
-    else:
-        messages = tuple(m if isinstance(m, Message) else Message.from_dict(m) for m in prompt)
-    return Request(
-        messages,
-        tuple(document(one) for one in documents),
+    return Request.of(
+        prompt,
+        documents=tuple(document(one) for one in documents),
         constraint=None if constraint is None else make_constraint(constraint),
         sampling=Sampling(max_tokens=max_tokens),
     )

@@ -67,9 +67,9 @@ class Message:
         Raises InvalidRequest when there is no role or the content is neither text, nor a list,
         nor null.
         """
-        role = data.get("role")
+        role = data.get("role") if isinstance(data, Mapping) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         if not isinstance(role, str) or not role:
-            raise InvalidRequest(f"a message needs a role, got {dict(data)!r:.120}")
+            raise InvalidRequest(f"a message needs a role, got {data!r:.120}")
         fields: dict[str, Any] = {k: v for k, v in data.items() if k not in ("role", "content")}
         if "content" not in data:
             return cls(role, (), fields, "absent")
@@ -206,13 +206,27 @@ class Request:
             object.__setattr__(self, "question", next((text for text in asked if text), ""))
 
     @classmethod
-    def of(cls, prompt: str, **fields: Any) -> Request:
-        """Return a request of one user message.
+    def of(cls, prompt: str | Sequence[Mapping[str, Any] | Message], **fields: Any) -> Request:
+        """Return a request from a text (one user message) or a chat.
+
+        A chat is a sequence of Message or of mappings in OpenAI's shape.
 
         >>> Request.of("Who?").question
         'Who?'
+        >>> Request.of([{"role": "system", "content": "Hi"}, {"role": "user", "content": "Who?"}])
+        ... # doctest: +ELLIPSIS
+        Request(messages=(Message(role='system', ...
         """
-        return cls((Message.user(prompt),), **fields)
+        if isinstance(prompt, str):
+            return cls((Message.user(prompt),), **fields)
+        if isinstance(prompt, Mapping) or not isinstance(prompt, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequest(
+                f"a prompt is a text or a list of messages, got {type(prompt).__name__}"
+            )
+        chat = cast("Sequence[Mapping[str, Any] | Message]", prompt)
+        return cls(
+            tuple(m if isinstance(m, Message) else Message.from_dict(m) for m in chat), **fields
+        )
 
     def with_documents_inline(self) -> Request:
         """Return the request with its documents written into the last user message.

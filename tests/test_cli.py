@@ -276,6 +276,22 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
     assert b"Broken" not in result.stderr
 
 
+def test_version() -> None:
+    assert run("--version").stdout.startswith(b"headrace ")
+
+
+def test_a_record_comes_out_as_it_was_written() -> None:
+    line = '{"text":"a stone",  "price": 1.10, "big": 12345678901234567890, "é": "\\u00e9"}'
+    out = run("rerank", "--question", "stone", "--method", "bm25", stdin=line.encode()).stdout
+    assert out.decode().startswith(line[:-1])
+    assert json.loads(out)["score"] >= 0
+
+
+@pytest.mark.parametrize("stdin", [b"", b" \n"])
+def test_an_empty_question_is_refused(stdin: bytes) -> None:
+    assert b"question is empty" in run("ask", "-", stdin=stdin, check=2).stderr
+
+
 def test_help_names_every_command() -> None:
     out = run("--help").stdout
     assert all(name in out for name in (b"compress", b"rerank", b"ask", b"doctor"))

@@ -19,7 +19,7 @@ SAYS = {
     "demo.py": ["overshot.md", "parsed: Wheel(", "rerank", "compress", "dispatch"],
     "langchain_rag.py": ["(3, ", "1913"],
     "openai_client.py": ["tokens"],
-    "sdk_in_ten_lines.py": ["7F3A-99B", "Ann bought the red car."],
+    "sdk_in_ten_lines.py": ["7F3A-99B", "12 May 2021", "Ann bought the red car.", "Ann"],
     "shell_pipeline.sh": ["->", '"id": "log-1"'],
 }
 
@@ -27,6 +27,11 @@ SAYS = {
 @pytest.fixture
 def environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_the_readme_shows_the_example_that_is_tried() -> None:
+    example = (EXAMPLES / "sdk_in_ten_lines.py").read_text().split('"""\n', 1)[1].strip()
+    assert example in (ROOT / "README.md").read_text()
 
 
 def test_every_example_is_tried() -> None:
