@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from ..middleware.errors import InvalidRequest
+from .governed import lifted
 from .render import Span
 from .select import Scored
 from .units import Units
@@ -65,7 +66,7 @@ def scored_with(units: Units, scores: Sequence[float], forced: Sequence[Span]) -
             if start < unit.body:
                 pinned.add(i)
             i += 1
-    return Scored(units, scores, frozenset(kept), frozenset(pinned & kept))
+    return Scored(units, lifted(units.units, scores), frozenset(kept), frozenset(pinned & kept))
 
 
 def marks(scored: Scored) -> tuple[tuple[int, int, float], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
+from .governed import without_orphans
 from .units import Unit, Units
 from .wide import WIDE
 
@@ -13,18 +14,24 @@ Span = tuple[int, int]
 _NUMERALS = frozenset("〇一二三四五六七八九十百千万億亿兆0123456789")
 
 
-def closure(units: Sequence[Unit], kept: Sequence[bool]) -> list[bool]:
-    """Return which units stay when the given words do: those and all that they carry along."""
-    chosen = [keep and unit.role == "word" for keep, unit in zip(kept, units, strict=True)]
+def closure(
+    units: Sequence[Unit], kept: Sequence[bool], forced: frozenset[int] = frozenset()
+) -> list[bool]:
+    """Return which units stay when the given words do: those and all that they carry along.
+
+    A word whose needs are not met goes, unless it is in ``forced``.
+    """
+    chosen = without_orphans(units, kept, forced)
     sums = [0, *accumulate(chosen)]
     return [
-        keep
+        stays
+        or (keep and unit.role != "word")
         or (
             unit.role != "word"
             and bool(unit.needs)
             and all(a < b and sums[b] > sums[a] for a, b in unit.needs)
         )
-        for keep, unit in zip(kept, units, strict=True)
+        for stays, keep, unit in zip(chosen, kept, units, strict=True)
     ]
 
 

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from .budget import Budget
 from .render import Span, closure, render, text_of
+from .tidy import tidied
 from .tokens import TokenCounter
 from .units import Units
 
@@ -81,11 +82,16 @@ class _Trial:
         for word in words:
             kept[word.text][word.unit] = True
         spans = [
-            render(scored.units, closure(scored.units.units, flags), scored.pinned)
+            render(scored.units, _closed(scored, flags), scored.pinned)
             for scored, flags in zip(self.texts, kept, strict=True)
         ]
         texts = [text_of(s.units.text, part) for s, part in zip(self.texts, spans, strict=True)]
         return Selection(spans, self.counter.count_many(texts))
+
+
+def _closed(scored: Scored, flags: Sequence[bool]) -> list[bool]:
+    closed = closure(scored.units.units, flags, scored.forced)
+    return closed if all(closed) else tidied(scored.units, closed, scored.forced)
 
 
 def _ranked(texts: Sequence[Scored]) -> list[_Word]:

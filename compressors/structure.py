@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
+from .binding import bound
+from .governed import leads, parents
 from .pieces import OPENERS, Piece, pieces
 from .units import Unit, Units
 
@@ -23,7 +25,7 @@ def split(text: str) -> Units:
     >>> split("- Pay 1,234.56 (now).").content(1)
     'Pay'
     """
-    found = pieces(text)
+    found = bound(text, pieces(text))
     found, pairs = _glued(found, _pairs(text, found))
     if not any(piece.role == "word" for piece in found):
         for piece in found:
@@ -32,6 +34,8 @@ def split(text: str) -> Units:
     starts = [0, *(piece.end for piece in found)]
     sentences, lines = _sentences(text, found, starts)
     needs = _needs(found, pairs, sentences, lines)
+    for i, governed in _governed(text, found, sentences, lines).items():
+        needs[i] = governed
     units = tuple(
         Unit(starts[i], p.body, p.end, p.role, p.kind, sentences[i], needs[i])
         for i, p in enumerate(found)
@@ -173,6 +177,29 @@ def _needs(
             at = bisect_right(lines, i)
             needs.append(((i + 1, lines[at] if at < len(lines) else count),))
     return needs
+
+
+def _governed(
+    text: str, found: list[Piece], sentences: list[int], lines: list[int]
+) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Return for the words that need others the ranges of which one word must stay."""
+    governed: dict[int, tuple[tuple[int, int], ...]] = {}
+    hangs = parents(text, found, lines)
+    parent: tuple[tuple[int, int], ...] = ()
+    borders = {0, *lines}
+    leader, number = -1, -1
+    for i, piece in enumerate(found):
+        if i in borders:
+            parent = (hangs[i],) if i in hangs else ()
+        if piece.role != "word":
+            continue
+        if sentences[i] != number:
+            number = sentences[i]
+            leader = i if leads(text, piece) else -1
+        own = ((leader, leader + 1), *parent) if 0 <= leader < i else parent
+        if own:
+            governed[i] = own
+    return governed
 
 
 def _runs(sentences: list[int]) -> list[tuple[int, int]]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..units import Units
-from .vocabulary import FILLERS, NEGATIONS, SIGNALS, STOP_WORDS, language
+from ..units import Unit, Units
+from .vocabulary import FILLERS, HOW_MANY, SIGNALS, STOP_WORDS, WHO, language, turns
 
 _KINDS = {
     "fence": 0.95,
@@ -35,7 +35,10 @@ _CLOCK = re.compile(r"\d[-/]\d{2}\b|\d:\d{2}\b")
 _DIGIT = re.compile(r"\d+")
 _WIDE = re.compile(r"[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af]")
 _SAMPLE = 4000
-_NEGATION = 0.9
+_TURNING = 0.3
+_MOST_TURNING = 120
+_EDGE = 1e-6
+_NAMED = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,9 @@ class Lexical:
     name, a number or a word that announces something (error, must, decided); function words of
     the text's language and sounds of speech are worth little. A sentence is worth what its
     words are, and a question raises the sentences that share its words (weighted by how few
-    sentences have them, as BM25 does) and their neighbours. Negations stay as long as anything
-    of their sentence. Knows no synonyms and no grammar.
+    sentences have them, as BM25 does) and their neighbours, and within them the shared words.
+    Negations and limits (only, if, unless) stay as long as anything of their sentence. A bound
+    unit is worth its best word. Knows no synonyms and no grammar.
     """
 
     name: str = "lexical"
@@ -57,30 +61,48 @@ class Lexical:
         words = [_word_scores(units) for units in texts]
         asked = _keys(question or "")
         relevance = _relevance(texts, asked) if asked else None
-        if relevance is not None and not any(any(row) for row in relevance):
-            relevance = None
+        if relevance is None or not any(any(row) for row in relevance):
+            return [_combined(units, scores) for units, scores in zip(texts, words, strict=True)]
         return [
-            _combined(units, scores, None if relevance is None else relevance[i])
-            for i, (units, scores) in enumerate(zip(texts, words, strict=True))
+            _combined(units, scores, row, _asked_for(units, question or "", asked))
+            for units, scores, row in zip(texts, words, relevance, strict=True)
         ]
 
 
 def _word_scores(units: Units) -> list[float]:
     contents = [units.text[unit.body : unit.end] for unit in units.units]
     lower = {content: content.lower().replace("’", "'") for content in set(contents)}
-    keys = {content: _DIGIT.sub("0", word) for content, word in lower.items()}
-    counts = Counter(keys[content] for content in contents)
-    stop = STOP_WORDS[language(lower[content] for content in contents[:_SAMPLE])]
-    most = math.log(2 + max(counts.values(), default=0))
-    scores: list[float] = []
+    parts = [
+        part
+        for unit, content in zip(units.units, contents, strict=True)
+        for part in (lower[content].split() if unit.kind == "bound" else (lower[content],))
+    ]
+    counts = Counter(_DIGIT.sub("0", part) for part in parts)
+    stop = STOP_WORDS[language(parts[:_SAMPLE])]
+    most = max(math.log(2 + max(counts.values(), default=0)), math.log(12))
     known: dict[tuple[str, str], float] = {}
+
+    def scored(content: str, low: str, kind: str) -> float:
+        rarity = 1 - math.log(1 + counts[_DIGIT.sub("0", low)]) / most
+        return _word(content, low, kind, rarity, stop)
+
+    scores: list[float] = []
     for unit, content in zip(units.units, contents, strict=True):
         memo = (content, unit.kind)
         if memo not in known:
-            rarity = 1 - math.log(1 + counts[keys[content]]) / max(most, math.log(12))
-            known[memo] = _word(content, lower[content], unit.kind, rarity, stop)
+            low = lower[content]
+            if unit.kind != "bound":
+                known[memo] = scored(content, low, unit.kind)
+            else:
+                pairs = zip(content.split(), low.split(), strict=True)
+                known[memo] = max(scored(one, its, _kind(its)) for one, its in pairs)
         scores.append(known[memo])
     return scores
+
+
+def _kind(part: str) -> str:
+    """Return the kind of a word within a bound unit: what has digits counts as a number."""
+    return "number" if any(map(str.isdigit, part)) else "word"
 
 
 def _word(content: str, lower: str, kind: str, rarity: float, stop: frozenset[str]) -> float:
@@ -90,8 +112,8 @@ def _word(content: str, lower: str, kind: str, rarity: float, stop: frozenset[st
         kept = 0.2 if _CLOCK.search(content) else 0.6  # of what a shape on every line is worth
         value = _KINDS[kind] * (kept + (1 - kept) * rarity if kind in _REPEATED else 1)
         return value if kind in _SHORT else value - _length_penalty(content)
-    if lower in NEGATIONS or lower.endswith("n't"):
-        return _NEGATION
+    if turns(lower):
+        return _TURNING
     if lower in stop:
         return 0.08
     value = 0.25 + 0.35 * rarity + 0.15 * min(len(content), 12) / 12
@@ -106,7 +128,12 @@ def _length_penalty(content: str) -> float:
     return min(0.06 * math.log2(len(content) / 16), 0.5) if len(content) > 16 else 0.0
 
 
-def _combined(units: Units, words: list[float], relevance: list[float] | None) -> list[float]:
+def _combined(
+    units: Units,
+    words: list[float],
+    relevance: list[float] | None = None,
+    asked_for: Sequence[float] = (),
+) -> list[float]:
     count = units.units[-1].sentence + 1 if units.units else 0
     totals, numbers, best = [0.0] * count, [0] * count, [0.0] * count
     headed = [False] * count
@@ -120,19 +147,46 @@ def _combined(units: Units, words: list[float], relevance: list[float] | None) -
     top = max(lines, default=1.0) or 1.0
     share = 0.4 if relevance is None else 0.65
     scores: list[float] = []
-    for unit, score in zip(units.units, words, strict=True):
+    turning: list[int] = []
+    for i, (unit, score) in enumerate(zip(units.units, words, strict=True)):
         line = lines[unit.sentence] / top
         if relevance is not None:
             line = 0.2 * line + 0.8 * relevance[unit.sentence]
-        value = (1 - share) * score + share * line
+        value = (1 - share) * score + share * line + (asked_for[i] if asked_for else 0)
         scores.append(min(max(value, 0.0), 1.0))
-        is_negation = score == _NEGATION and unit.kind not in _KINDS
-        if unit.role == "word" and unit.kind not in _KINDS and not is_negation:
-            best[unit.sentence] = max(best[unit.sentence], scores[-1])
-    for i, unit in enumerate(units.units):
-        if words[i] == _NEGATION and unit.kind not in _KINDS and best[unit.sentence]:
-            scores[i] = best[unit.sentence]
+        if unit.role == "word" and unit.kind not in _KINDS:
+            if _is_turning(units, unit):
+                turning.append(i)
+            else:
+                best[unit.sentence] = max(best[unit.sentence], scores[-1])
+    for i in turning:
+        scores[i] = min(max(scores[i], best[units.units[i].sentence] + _EDGE), 1.0)
     return scores
+
+
+def _is_turning(units: Units, unit: Unit) -> bool:
+    """Whether the unit is or holds a word without which its sentence would be another one."""
+    if unit.kind not in ("word", "bound") or unit.end - unit.body > _MOST_TURNING:
+        return False
+    content = units.text[unit.body : unit.end].lower().replace("’", "'")
+    return any(map(turns, content.split())) if unit.kind == "bound" else turns(content)
+
+
+def _asked_for(units: Units, question: str, asked: frozenset[str]) -> list[float]:
+    """Return what each unit gains because the question names it or asks for its kind."""
+    words = frozenset(re.findall(r"\w+", question.lower()))
+    wants_name, wants_number = bool(words & WHO), bool(words & HOW_MANY)
+    known: dict[str, float] = {}
+    gains: list[float] = []
+    for unit in units.units:
+        content = units.text[unit.body : unit.end]
+        if content not in known:
+            gain = _NAMED * bool(_keys(content) & asked)
+            is_name = wants_name and content[:1].isupper() and bool(_keys(content))
+            is_number = wants_number and any(map(str.isdigit, content))
+            known[content] = max(gain, _NAMED * (is_name or is_number))
+        gains.append(known[content])
+    return gains
 
 
 def _relevance(texts: Sequence[Units], asked: frozenset[str]) -> list[list[float]]:

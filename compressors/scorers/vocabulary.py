@@ -122,6 +122,62 @@ NEGATIONS = _words(
 )
 """Words that turn a sentence around: they stay while any word of their sentence does."""
 
+LIMITS = _words(
+    """
+    if unless until till except only rather instead barely hardly fewer few
+    wenn falls sofern solange bis außer nur statt anstatt kaum wenige höchstens mindestens
+    si jusqu'à jusqu'au sauf seulement uniquement plutôt sinon peu
+    hasta excepto salvo sólo solo solamente únicamente apenas pocos pocas
+    """
+)
+"""Words that limit a statement: it is another one without them. They stay as negations do."""
+
+BINDERS = (
+    NEGATIONS
+    | LIMITS
+    | _words(
+        """
+        dont doesnt didnt isnt wasnt wont cant shouldnt before after than less more under over
+        would could should might must may shall i'd he'd she'd we'd you'd they'd it'd
+        bevor nachdem ehe weniger mehr könnte könnten sollte sollten würde würden
+        müsste müssten dürfte dürften muss müssen darf dürfen soll sollen
+        avant après moins plus pourrait pourraient devrait devraient serait seraient aurait auraient
+        doit doivent
+        antes después menos más podría podrían debería deberían sería serían habría habrían debe
+        deben
+        """
+    )
+)
+"""Words that turn or limit what follows, in languages written with spaces."""
+
+PHRASES: Mapping[str, frozenset[str]] = {
+    "at": _words("most least"),
+    "up": _words("to"),
+    "other": _words("than"),
+    "bis": _words("zu"),
+    "au": _words("moins plus"),
+    "al": _words("menos"),
+    "como": _words("máximo mínimo"),
+}
+"""Binders of two words: the first, and what makes it one."""
+
+WHO = _words("who whom whose wer wem wen wessen qui quién quiénes chi quem wie кто")
+"""Question words that ask for a name."""
+
+HOW_MANY = _words(
+    "when many much old long far date year wann wieviel viele viel combien quand cuándo cuánto"
+    " cuántos quando quanto quanti когда сколько"
+)
+"""Question words that ask for a number or a date."""
+
+LINKS = _words(
+    """
+    ever yet always still been be am is are was were have has had to of the a an any anyone anything
+    much many so as by it he she they we you i their his her its our your my this that
+    """
+)
+"""Words that stand between a binder and what it governs, also where a text is in no language."""
+
 SIGNALS = _words(
     """
     error errors failed failure fail fails exception fatal critical panic warning warn denied
@@ -131,6 +187,25 @@ SIGNALS = _words(
     """
 )
 """Words that announce what people look for."""
+
+
+def is_negation(word: str) -> bool:
+    """Whether a word in lower case turns its sentence around.
+
+    >>> is_negation("doesn't"), is_negation("n'est"), is_negation("note")
+    (True, True, False)
+    """
+    return word in NEGATIONS or word.endswith("n't") or (word[:2] == "n'" and len(word) > 2)
+
+
+def turns(word: str) -> bool:
+    """Whether a statement without this word, in lower case, would be another one."""
+    return word in LIMITS or is_negation(word)
+
+
+def binds(word: str) -> bool:
+    """Whether a word in lower case governs the next content word."""
+    return word in BINDERS or is_negation(word)
 
 
 def language(words: Iterable[str]) -> str:

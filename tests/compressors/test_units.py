@@ -38,7 +38,6 @@ WHOLE = [
     "![Fig 1](./p_19_1.png)",
     "[the docs](https://a.b/c_(d))",
     '{"id": 7, "tags": ["a b", "c"]}',
-    "don't",
     "+49 30 1234567",
 ]
 

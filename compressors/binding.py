@@ -1,0 +1,117 @@
+"""Small words that turn or limit a statement, bound to the word they govern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .pieces import Piece
+from .scorers.vocabulary import LINKS, PHRASES, STOP_WORDS, binds, is_negation, language
+
+_REACH = 4
+_MOST = 8
+_BACK = 3
+_WRAPPED = 50
+_SAMPLE = 2000
+_LONGEST = 16
+_WHOLE = frozenset(("fence", "front", "table", "json", "data", "comment", "tag", "pair"))
+
+
+def bound(text: str, found: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces with each binder and the next content word as one of kind "bound".
+
+    "do not ever send" holds "not ever send", "less than 5 kg" is one piece. A negation at the end
+    of its clause goes with the content word before it ("zahlt nicht"). Only white space may lie
+    between, and no end of a line but that of wrapped prose.
+    """
+    words = [_plain(text, piece) for piece in found]
+    sample = [word for word in words[:_SAMPLE] if word]
+    stop = LINKS | STOP_WORDS["en"] | STOP_WORDS[language(sample)]
+    merged: list[Piece] = []
+    i = 0
+    while i < len(found):
+        last = _last(text, found, words, i, stop) if _is_binder(words, i) else i
+        if last > i:
+            merged.append(Piece(found[i].body, found[last].end, "word", "bound"))
+        elif words[i] and is_negation(words[i]) and _bind_back(text, merged, found[i], stop):
+            merged[-1].end, merged[-1].kind = found[i].end, "bound"
+        else:
+            merged.append(found[i])
+        i = last + 1
+    return merged
+
+
+def _plain(text: str, piece: Piece) -> str:
+    """Return a short word in lower case, nothing for all else."""
+    if piece.role != "word" or piece.kind != "word" or piece.end - piece.body > _LONGEST:
+        return ""
+    return text[piece.body : piece.end].lower().replace("’", "'")
+
+
+def _is_binder(words: Sequence[str], i: int) -> bool:
+    word = words[i]
+    if not word:
+        return False
+    return binds(word) or (i + 1 < len(words) and words[i + 1] in PHRASES.get(word, ()))
+
+
+def _last(
+    text: str, found: Sequence[Piece], words: Sequence[str], first: int, stop: frozenset[str]
+) -> int:
+    """Return the index of the word that the binder at ``first`` governs, ``first`` if none."""
+    since, i = 0, first
+    while i - first < _MOST and since < _REACH and _follows(text, found, i):
+        i += 1
+        word = words[i]
+        if word and (binds(word) or word in PHRASES.get(words[i - 1], ())):
+            since = 0
+        elif word and word in stop:
+            since += 1
+        else:
+            return _beyond(text, found, words, i, words[first])
+    return i
+
+
+def _beyond(text: str, found: Sequence[Piece], words: Sequence[str], i: int, binder: str) -> int:
+    """Go on past a bare number to what it counts, and past a verb to the rest of ne ... pas."""
+    if not _follows(text, found, i):
+        return i
+    after = words[i + 1]
+    counts = after.isalpha() and not binds(after)
+    if words[i].replace(".", "").replace(",", "").isdigit() and counts:
+        return i + 1
+    is_split = binder == "ne" or binder.startswith("n'")
+    return i + 1 if is_split and is_negation(after) else i
+
+
+def _follows(text: str, found: Sequence[Piece], i: int) -> bool:
+    """Whether the next piece is a word of the same clause."""
+    if i + 1 >= len(found) or found[i + 1].role != "word" or found[i + 1].kind in _WHOLE:
+        return False
+    start, body = found[i].end, found[i + 1].body
+    if body - start == 1 and text[start] == " ":
+        return True
+    return start < body and _is_one_line(text, start, body)
+
+
+def _is_one_line(text: str, start: int, body: int) -> bool:
+    space = text[start:body]
+    if len(space.splitlines()) <= 1 and space[-1] not in "\n\r\u2028":
+        return True
+    long = start - text.rfind("\n", 0, start) > _WRAPPED
+    return long and text[body].islower() and space.count("\n") == 1
+
+
+def _bind_back(text: str, merged: list[Piece], piece: Piece, stop: frozenset[str]) -> bool:
+    """Join to ``merged[-1]`` all from the content word before a negation, if there is one."""
+    at, end = len(merged), piece.body
+    while at and len(merged) - at < _BACK:
+        at -= 1
+        before = merged[at]
+        near = before.end < end and _is_one_line(text, before.end, end)
+        if before.role != "word" or before.kind not in ("word", "number", "bound") or not near:
+            return False
+        if before.kind == "bound" or text[before.body : before.end].lower() not in stop:
+            merged[at:] = [Piece(before.body, merged[-1].end, "word", "bound")]
+            return True
+        end = before.body
+    return False
