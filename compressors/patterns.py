@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from .quantities import quantities
+
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
@@ -53,6 +55,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("comment", re.compile(r"<!--.{0,2000}?-->", re.DOTALL)),
     ("tag", re.compile(r"</?[A-Za-z][\w:.-]{0,80}(?:\s[^<>]{0,2000})?/?>")),
+    *quantities(_UNIT),
     (
         "number",
         re.compile(

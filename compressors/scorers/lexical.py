@@ -21,6 +21,7 @@ _KINDS = {
     "email": 0.75,
     "table": 0.7,
     "number": 0.9,
+    "tex": 0.7,
     "tag": 0.65,
     "path": 0.65,
     "pair": 0.6,

@@ -39,6 +39,27 @@ WHOLE = [
     "[the docs](https://a.b/c_(d))",
     '{"id": 7, "tags": ["a b", "c"]}',
     "+49 30 1234567",
+    "(415) 555-0132",
+    "020 7946 0958",
+    "between 10 and 20 percent",
+    "1,000 and 2,000 units",
+    "2 to 4 pm",
+    "9 am to 5 pm",
+    "$3.50–$4.00",
+    "€5 to €7",
+    "-40 to +85 °C",
+    "+/- 5 %",
+    "±0.5 mm",
+    "3 of 5",
+    "10-20 %",
+    "10–20 kg",
+    "5 to 10 days",
+    "00:00:01,000 --> 00:00:04,200",
+    "$n > 100$",
+    "$x$",
+    "\\emph{not}",
+    "\\section{Results}",
+    "\\alpha",
 ]
 
 
@@ -50,7 +71,22 @@ def test_what_means_one_thing_is_one_unit(whole: str) -> None:
     assert (start, start + len(whole)) in [(u.body, u.end) for u in units.units]
 
 
-@pytest.mark.parametrize("whole", ["15.6.2", "3.5kg", "https://a.b/c", "x@y.org", "2023年3月22日"])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "15.6.2",
+        "3.5kg",
+        "https://a.b/c",
+        "x@y.org",
+        "2023年3月22日",
+        "下午3点",
+        "2016 年 4 月",
+        "2024年3月5日",
+        "上午10时30分",
+        "3 点半",
+        "3 分之一",
+    ],
+)
 def test_chinese_around_it_does_not_cut_it(whole: str) -> None:
     text = f"请参阅{whole}，然后继续"
     start = text.index(whole)
