@@ -27,6 +27,7 @@ from headrace.compressors import (
     TokenCounter,
     Units,
     make_counter,
+    split,
 )
 from headrace.compressors.mini import Mini
 from headrace.compressors.mini.weights import DATA
@@ -60,7 +61,8 @@ class Idf:
 
     def __post_init__(self) -> None:
         for paragraph in self.paragraphs:
-            self._counts.update(set(paragraph.lower().replace(",", " ").replace(".", " ").split()))
+            units = split(paragraph)
+            self._counts.update({units.content(i).lower() for i in range(len(units.units))})
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return idf, divided by its largest value; the question is not used."""
@@ -119,10 +121,12 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--weights", type=Path, default=DATA)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     options = parser.parse_args()
     started = time.perf_counter()
     idf = Idf([p for article in squad(options.data) for p in article.paragraphs])
-    mini, lexical, chance = Mini(options.weights), Lexical(), Random(options.seed)
+    mini = Mini(options.weights, precision=options.precision)
+    lexical, chance = Lexical(), Random(options.seed)
     data = squad_held_out(options.data, options.questions, options.seed)
     blind: list[tuple[str, Scorer, bool]] = [
         ("random", chance, False),

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..scorers.windows import Window, batches, owners, windows
 from ..tokens import load_tokenizer, replace_surrogates
 from . import weights
+
+Precision = Literal["float32", "bfloat16"]
 
 QUESTION_TOKENS = 48
 TITLE_TOKENS = 24
@@ -50,20 +52,24 @@ class Engine:
 
     A text that was read with a question is remembered under both, whatever its title, so that
     ranking documents and cutting them takes one forward pass. The memory holds the latest
-    ``remembered`` tokens.
+    ``remembered`` tokens. ``precision`` "bfloat16" is several times as fast where the processor
+    multiplies such numbers (AMX, GPUs), and slower elsewhere; scores then differ in the third
+    digit with what else is in a batch.
     """
 
     def __init__(
         self,
         folder: Path = weights.DATA,
         device: str | None = None,
+        precision: Precision = "float32",
         *,
         batch_tokens: int = 8192,
         remembered: int = 1_000_000,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._device = device
-        self._batch_tokens = batch_tokens
+        self._precision = precision
+        self.batch_tokens = batch_tokens
         self._remembered = remembered
         self._memory: OrderedDict[tuple[str, str], Reading] = OrderedDict()
         self._size = 0
@@ -102,10 +108,10 @@ class Engine:
                 self._size -= len(old.keep)
 
     def _read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
-        network, tokenizer = self._load()
-        encoded = _encode(tokenizer, [passage.text for passage in passages])
-        asked: list[int] = _encode(tokenizer, [question])[0].ids[:QUESTION_TOKENS]
-        titles = [e.ids[:TITLE_TOKENS] for e in _encode(tokenizer, [p.title for p in passages])]
+        network, tokenizer = self.load()
+        encoded = encode(tokenizer, [passage.text for passage in passages])
+        asked: list[int] = encode(tokenizer, [question])[0].ids[:QUESTION_TOKENS]
+        titles = [e.ids[:TITLE_TOKENS] for e in encode(tokenizer, [p.title for p in passages])]
         separator = int(tokenizer.token_to_id("[SEP]"))
         head = [int(tokenizer.token_to_id("[CLS]")), *asked, *([separator] if asked else [])]
         jobs = [
@@ -117,7 +123,7 @@ class Engine:
         ]
         keep = [array("f", [0.0]) * len(encoding.ids) for encoding in encoded]
         best = [float("-inf") if asked else 0.0] * len(encoded)
-        for batch in batches(jobs, self._batch_tokens):
+        for batch in batches(jobs, self.batch_tokens):
             rows = [
                 [*head, *titles[job.text], *encoded[job.text].ids[job.start : job.end], separator]
                 for job in batch
@@ -147,38 +153,59 @@ class Engine:
         """Return keep probabilities and relevance; ``passage`` is where it starts, if asked."""
         import torch
 
-        width = max(map(len, rows))
-        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
-        lengths = torch.tensor([len(row) for row in rows])
-        mask = torch.arange(width)[None, :] < lengths[:, None]
+        ids, mask = self.padded(rows)
         types = torch.zeros_like(ids)
         if passage is not None:
             types[:, passage:] = 1
-        types = types * mask
-        with torch.inference_mode():
-            device = next(network.parameters()).device
-            keep, relevance = network(ids.to(device), types.to(device), mask.to(device))
+        with torch.inference_mode(), self.precision():
+            keep, relevance = network(ids, types * mask, mask)
             tokens: list[list[float]] = keep.sigmoid().cpu().tolist()
             logits: list[float] = relevance.cpu().tolist()
         with self._lock:
             self.passes += len(rows)
         return tokens, logits
 
-    def _load(self) -> tuple[Any, Any]:
+    def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """Return ids and mask of rows, on the network's device."""
+        import torch
+
+        width = max(map(len, rows))
+        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
+        lengths = torch.tensor([len(row) for row in rows])
+        mask = torch.arange(width)[None, :] < lengths[:, None]
+        device = next(self.load()[0].parameters()).device
+        return ids.to(device), mask.to(device)
+
+    def precision(self) -> Any:
+        """Return the context in which forward passes have this engine's precision."""
+        import torch
+
+        device = next(self.load()[0].parameters()).device
+        is_short = self._precision == "bfloat16"
+        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_short)
+
+    def load(self) -> tuple[Any, Any]:
+        """Return network and tokenizer, loaded once for all threads."""
         with self._loading:
             return self._loaded
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        tokenizer = load_tokenizer(self._folder)
+        tokenizer = load_tokenizer(self.folder)
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
-        return weights.load(self._folder, self._device or best_device()), tokenizer
+        return weights.load(self.folder, self._device or best_device()), tokenizer
+
+
+def shared(
+    folder: Path = weights.DATA, device: str | None = None, precision: Precision = "float32"
+) -> Engine:
+    """Return the one engine of this process, so that stages share weights and memory."""
+    return _shared(folder, device, precision)
 
 
 @lru_cache(maxsize=4)
-def shared(folder: Path = weights.DATA, device: str | None = None) -> Engine:
-    """Return the one engine of this process, so that stages share weights and memory."""
-    return Engine(folder, device)
+def _shared(folder: Path, device: str | None, precision: Precision) -> Engine:
+    return Engine(folder, device, precision)
 
 
 def best_device() -> str:
@@ -190,7 +217,8 @@ def best_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _encode(tokenizer: Any, texts: Sequence[str]) -> list[Any]:
+def encode(tokenizer: Any, texts: Sequence[str]) -> list[Any]:
+    """Return the texts' encodings without special tokens."""
     clean = [replace_surrogates(text) for text in texts]
     encoded: list[Any] = tokenizer.encode_batch(clean, add_special_tokens=False)
     return encoded

@@ -13,7 +13,7 @@ from ..scorers.lexical import Lexical
 from ..units import Units
 from . import weights
 from .coverage import reason_against
-from .engine import Engine, Passage, Reading, shared
+from .engine import Engine, Passage, Precision, Reading, shared
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Mini:
 
     folder: Path = weights.DATA
     device: str | None = None
+    precision: Precision = "float32"
     sentence: float = 0.2
     relevance: float = 0.5
     name: str = "mini"
@@ -66,7 +67,7 @@ class Mini:
 
     @cached_property
     def _engine(self) -> Engine:
-        return shared(self.folder, self.device)
+        return shared(self.folder, self.device, self.precision)
 
 
 def per_unit(units: Units, reading: Reading) -> list[float]:

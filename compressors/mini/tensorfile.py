@@ -11,6 +11,7 @@ def save(tensors: dict[str, Any], path: Path, metadata: dict[str, str] | None = 
     import safetensors.torch
 
     cast("Any", safetensors.torch).save_file(tensors, path, {"format": "pt", **(metadata or {})})
+    path.chmod(0o644)  # the library makes it the owner's alone
 
 
 def load(path: Path) -> tuple[dict[str, Any], dict[str, str]]:

@@ -16,7 +16,7 @@ DATA = Path(__file__).parent / "data"
 """The folder with the weights that come with the package."""
 
 FILE = "model.safetensors"
-SCALE = ".scale"
+SCALE = ".row_scale"
 _SMALLEST = 4096
 
 

@@ -22,23 +22,30 @@ class Corpus:
         self._seed = seed
         self._encode = Encode(tokenizer, limit=224)
         self._articles = sources.squad(folder)
+        self._latest: dict[int, list[Group]] = {}
 
     def groups(self, number: int) -> list[Group]:
-        """Return the groups of pass ``number``."""
+        """Return the groups of pass ``number``; the latest pass is remembered."""
+        if number not in self._latest:
+            self._latest = {number: self._made(number)}
+        return self._latest[number]
+
+    def _made(self, number: int) -> list[Group]:
         rng = random.Random(f"{self._seed}:{number}:data")
         folder = self._folder
         aware = list(mining.squad_aware(self._articles, self._embed, rng))
         answered = [group for group in aware if group.source != "squad, unanswerable"]
         others = [group for group in aware if group.source == "squad, unanswerable"]
+        blind = list(sources.squad_blind(self._articles))
         found = [
             *answered,
             *_share(others, 0.3, rng),
-            *sources.squad_blind(self._articles),
+            *(blind * 3),
             *_share(list(sources.deletions(folder, rng)), 0.3, rng),
             *sources.hotpot(folder, rng),
             *sources.natural_questions(folder, rng),
-            *_share(list(sources.meetings(folder, rng)), 0.4, rng),
-            *_share(list(sources.cloze(folder, rng)), 0.7, rng),
+            *_share(list(sources.meetings(folder, rng)), 0.3, rng),
+            *_share(list(sources.cloze(folder, rng)), 0.2, rng),
         ]
         return [_reworded(group, rng) for group in found]
 

@@ -18,7 +18,7 @@ Embed = Callable[[Sequence[str]], Any]
 def squad_aware(articles: Sequence[Article], embed: Embed, rng: random.Random) -> Iterator[Group]:
     """Yield each answerable question beside a paragraph of the same or another article.
 
-    Three of five questions get one, without an answer in it; three of four of these are among the
+    Every other question gets one, without an answer in it; three of four of these are among the
     five nearest of the article, the rest come from anywhere. Unanswerable questions stand alone,
     on their own paragraph.
     """
@@ -40,7 +40,7 @@ def squad_aware(articles: Sequence[Article], embed: Embed, rng: random.Random) -
             is_hard = bool(hard) and rng.random() < 0.75
             other = rng.choice(hard) if is_hard else rng.choice(everywhere)
             is_free = other != text and not any(occurrences(other, a) for a in asked.answers)
-            is_other = rng.random() < 0.6 and is_free
+            is_other = rng.random() < 0.5 and is_free
             bad = (Example(asked.question, other, (), 1.0, 0.0),) if is_other else ()
             yield Group((good, *bad), "squad")
 

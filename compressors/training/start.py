@@ -23,7 +23,7 @@ def base_network(seed: int, dropout: float = 0.0) -> Network:
     """Return the network with the published encoder and fresh heads."""
     folder = resolve(BASE, kind="encoder")
     network = fresh(shape_in(folder), dropout, seed)
-    network.bert.load_state_dict(_encoder_weights(folder))
+    network.bert.load_state_dict(encoder_weights(folder))
     return network
 
 
@@ -46,7 +46,8 @@ def shape_in(folder: Path) -> Shape:
     return Shape.of(json.loads((folder / "config.json").read_text("utf-8")))
 
 
-def _encoder_weights(folder: Path) -> dict[str, Any]:
+def encoder_weights(folder: Path) -> dict[str, Any]:
+    """Return the encoder's tensors in a model folder."""
     tensors, _ = tensorfile.load(folder / "model.safetensors")
     return {
         name: tensor
@@ -61,7 +62,7 @@ class Teacher:
     def __init__(self, device: str) -> None:
         folder = resolve(BASE, kind="encoder")
         self._encoder = Encoder(shape_in(folder))
-        self._encoder.load_state_dict(_encoder_weights(folder))
+        self._encoder.load_state_dict(encoder_weights(folder))
         self._encoder.to(device).eval()
         self._tokenizer = base_tokenizer()
         self._device = device

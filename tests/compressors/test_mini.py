@@ -53,7 +53,7 @@ def test_the_files_are_those_that_were_measured() -> None:
     for line in lines:
         digest, name = line.split()
         assert hashlib.sha256((DATA / name).read_bytes()).hexdigest() == digest, name
-    assert {line.split()[1] for line in lines} >= {"model.safetensors", "tokenizer.json"}
+    assert {line.split()[1] for line in lines} >= {"model.safetensors", "embedder.safetensors"}
 
 
 def test_the_files_take_less_than_thirty_megabytes_and_hold_no_pickle() -> None:
@@ -114,6 +114,35 @@ def test_ranking_and_cutting_read_each_document_once() -> None:
     assert engine.passes == before + 4
     Mini().score([split(document.text) for document in documents], question)
     assert engine.passes == before + 4
+
+
+@model
+def test_the_embeddings_in_four_bits_are_the_published_ones() -> None:
+    from headrace.compressors.mini.embedder import Embedder
+
+    texts = [*OTHERS, NORMANS]
+    question = "Who was the leader of the Norse pirates?"
+    expected = BiEncoder("minilm").score(question, [Document(text) for text in texts])
+    cosines = Embedder(Engine()).cosines(question, [Passage(text) for text in texts])
+    assert cosines == pytest.approx(expected, abs=0.06)
+    assert max(range(4), key=lambda i: cosines[i]) == 3
+
+
+@model
+@pytest.mark.parametrize("part", ["model", "embeddings", "lexical"])
+def test_each_part_of_the_ranking_finds_the_document_alone(part: str) -> None:
+    weights = {"model": 0.0, "embeddings": 0.0, "lexical": 0.0, part: 1.0}
+    scores = MiniReranker(**weights).score(
+        "Who was Rollo?", [Document(t) for t in [*OTHERS, NORMANS]]
+    )
+    assert max(range(4), key=lambda i: scores[i]) == 3
+
+
+@model
+@pytest.mark.parametrize("text", ["", "😀", "word " * 2000])
+def test_any_document_can_be_ranked(text: str) -> None:
+    documents = [Document(text, title="Title " * 50), Document(NORMANS)]
+    assert len(MiniReranker().score("Who was Rollo?", documents)) == 2
 
 
 @model
