@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..middleware.errors import InvalidRequest
 from .base import Backend, Capabilities, Job
-from .openai import OpenAIBackend
+from .openai import OpenAIBackend, shown_url
 from .transformers import TransformersBackend
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "OpenAIBackend",
     "TransformersBackend",
     "make_backend",
+    "shown_url",
 ]
 
 
@@ -32,5 +33,5 @@ def make_backend(name_or_url: str | None = None, model: str | None = None) -> Ba
     if name_or_url.startswith(("http://", "https://")):
         return OpenAIBackend(name_or_url, model=model)
     raise InvalidRequest(
-        f"no backend {name_or_url!r}; choose 'transformers' or an http(s) URL of a server"
+        f"no backend {shown_url(name_or_url)!r}; choose 'transformers' or an http(s) URL"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
@@ -54,7 +55,7 @@ class OpenAIBackend:
         timeout: float = 600.0,
     ) -> None:
         self._base_url = normalize_base_url(base_url)
-        self._url = _shown(self._base_url)
+        self._url = shown_url(self._base_url)
         self._model = model
         self._key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
         self._max_concurrency = max_concurrency
@@ -123,7 +124,7 @@ class OpenAIBackend:
             outcomes.put_nowait((index, error))
         except Exception as error:
             outcomes.put_nowait(
-                (index, self._translated(error, job.request.constraint is not None))
+                (index, self._translated(error, job.request.constraint is not None, job.request))
             )
         finally:
             outcomes.put_nowait(None)
@@ -135,7 +136,7 @@ class OpenAIBackend:
         try:
             stream = await self._open(body)
         except Exception as error:
-            raise self._translated(error, constrained) from error
+            raise self._translated(error, constrained, request) from error
         try:
             async for chunk in stream:
                 for event in collector.read(chunk):
@@ -144,7 +145,7 @@ class OpenAIBackend:
             raise
         except Exception as error:
             if collector.finish_reason is None:
-                raise self._translated(error, constrained) from error
+                raise self._translated(error, constrained, request) from error
         finally:
             await stream.close()
         if collector.finish_reason is None:
@@ -217,15 +218,21 @@ class OpenAIBackend:
                 max_retries=0,
                 timeout=timeout,
                 # The client's own would close itself when it is collected, on the wrong loop.
+                # A redirect would carry the prompt to a host that nobody named.
                 http_client=openai.DefaultAsyncHttpxClient(
-                    base_url=self._base_url, timeout=timeout
+                    base_url=self._base_url, timeout=timeout, follow_redirects=False
                 ),
             )
             self._client = (loop, client)
         return self._client[1]
 
-    def _translated(self, error: Exception, constrained: bool) -> HeadraceError:
-        return translate(error, url=self._url, key=self._key, constrained=constrained)
+    def _translated(
+        self, error: Exception, constrained: bool, request: Request | None = None
+    ) -> HeadraceError:
+        prompt = [m.text for m in request.messages] if request else []
+        return translate(
+            error, url=self._url, key=self._key, constrained=constrained, prompt=prompt
+        )
 
     def _cut(self, content_type: str) -> BackendError:
         if "event-stream" not in content_type:
@@ -250,16 +257,20 @@ def normalize_base_url(url: str) -> str:
     except ValueError:  # a malformed address or port
         is_http, parts = False, urlsplit("")
     if not is_http:
-        raise InvalidRequest(f"not an http(s) URL: {url!r:.100}; write http://host:port/v1")
+        raise InvalidRequest(
+            f"not an http(s) URL: {shown_url(url)!r:.100}; write http://host:port/v1"
+        )
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     return urlunsplit((parts.scheme, parts.netloc, path or "/v1", parts.query, ""))
 
 
-def _shown(url: str) -> str:
-    """Return the URL without a user name and password."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+def shown_url(url: str) -> str:
+    """Return the URL as it may be shown: without user name, password and query.
+
+    >>> shown_url("http://ann:secret@host:port/v1?key=secret")
+    'http://host:port/v1'
+    """
+    return re.sub(r"//[^/@\s]*@", "//", re.split(r"[?#]", url.strip(), maxsplit=1)[0])
 
 
 def _response_format(request: Request) -> dict[str, Any] | None:

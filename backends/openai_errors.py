@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import math
 import re
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..middleware.errors import (
@@ -23,13 +25,19 @@ _BEARER = re.compile(r"(?i)(bearer\s+|\bsk-)[\w.*-]+")
 _CONSTRAINT = re.compile(r"(?i)response_format|json_schema|schema|grammar|structured")
 
 
-def translate(error: Exception, *, url: str, key: str, constrained: bool) -> HeadraceError:
+def translate(
+    error: Exception, *, url: str, key: str, constrained: bool, prompt: Sequence[str] = ()
+) -> HeadraceError:
     """Return what an exception of the client means to our caller.
 
-    ``url`` is shown; ``key`` is cut out of everything the server said. ``constrained``: the
+    ``url`` is shown; ``key`` and the texts of ``prompt`` are cut out of everything the server
+    said. ``constrained``: the
     request asked for a format, so a refusal that speaks of it is UnsupportedConstraint.
     """
     import openai
+
+    def scrub(text: str) -> str:
+        return scrubbed(text, key, prompt)
 
     if isinstance(error, openai.APITimeoutError):
         return BackendError(
@@ -37,30 +45,35 @@ def translate(error: Exception, *, url: str, key: str, constrained: bool) -> Hea
             retryable=True,
         )
     if isinstance(error, openai.APIStatusError):
-        return _status(error, url, key, constrained)
+        return _status(error, url, scrub, constrained)
     if isinstance(error, openai.APIConnectionError):
         return BackendError(
-            f"cannot reach {url} ({_cause(error, key)}); check that the server runs there and that"
-            " the address and port are right",
+            f"cannot reach {url} ({scrub(_cause(error))}); check that the server runs there and"
+            " that the address and port are right",
             retryable=True,
         )
     if isinstance(error, openai.APIError):  # an error event inside a stream
         code = str(error.code or error.type or "")
         retryable = code in ("429", "server_error", "rate_limit_exceeded") or code.startswith("5")
         return BackendError(
-            f"{url} broke off with an error: {scrub(error.message, key)}", retryable=retryable
+            f"{url} broke off with an error: {scrub(error.message)}", retryable=retryable
         )
-    reason = scrub(f"{type(error).__name__}: {error}", key)
+    reason = scrub(f"{type(error).__name__}: {error}")
     return BackendError(
         f"{url} sent something that is no chat completion ({reason}); check that the URL is the"
         " base of an OpenAI-compatible API"
     )
 
 
-def scrub(text: str, key: str) -> str:
-    """Return the text in one line of at most 300 characters, without keys."""
+def scrubbed(text: str, key: str, prompt: Sequence[str] = ()) -> str:
+    """Return the text in one line of at most 300 characters, without keys and prompts."""
     if len(key) > 4:  # shorter ones are placeholders such as "none"
         text = text.replace(key, "***")
+    for one in sorted(prompt, key=len, reverse=True):
+        if len(one) > 4:  # in every form in which a server may give it back
+            for form in (one, json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1]):
+                text = text.replace(form, "[prompt]")
+            text = text.replace(repr(one)[1:-1], "[prompt]")
     return " ".join(_BEARER.sub("***", text).split())[:300]
 
 
@@ -83,9 +96,13 @@ def retry_after(headers: Any) -> float | None:
     return max(date.timestamp() - time.time(), 0.0)
 
 
-def _status(error: openai.APIStatusError, url: str, key: str, constrained: bool) -> HeadraceError:
+def _status(
+    error: openai.APIStatusError, url: str, scrub: Callable[[str], str], constrained: bool
+) -> HeadraceError:
     status = error.status_code
-    said = scrub(error.message, key)
+    said = scrub(error.message)
+    if 300 <= status < 400:
+        return BackendError(f"{url} redirects elsewhere (status {status}); name the final address")
     if status in (401, 403):
         return BackendError(f"{url} refused the API key ({said}); pass api_key or OPENAI_API_KEY")
     if status == 404:
@@ -106,8 +123,8 @@ def _status(error: openai.APIStatusError, url: str, key: str, constrained: bool)
     )
 
 
-def _cause(error: BaseException, key: str) -> str:
+def _cause(error: BaseException) -> str:
     """Return the innermost reason: the client's own message is only "Connection error."."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return scrub(str(error) or type(error).__name__, key)
+    return str(error) or type(error).__name__

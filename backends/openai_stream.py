@@ -41,9 +41,9 @@ class Collector:
         if usage := getattr(chunk, "usage", None):
             details = getattr(usage, "prompt_tokens_details", None)
             self.usage = Usage(  # the latest count is the whole: some servers send one a chunk
-                prompt_tokens=getattr(usage, "prompt_tokens", None) or 0,
-                completion_tokens=getattr(usage, "completion_tokens", None) or 0,
-                cached_tokens=getattr(details, "cached_tokens", None) or 0,
+                prompt_tokens=_number(usage, "prompt_tokens"),
+                completion_tokens=_number(usage, "completion_tokens"),
+                cached_tokens=_number(details, "cached_tokens"),
             )
         for choice in getattr(chunk, "choices", None) or ():
             delta = getattr(choice, "delta", None)
@@ -90,3 +90,8 @@ class Collector:
             arguments=known.arguments + delta.arguments,
         )
         return delta
+
+
+def _number(holder: Any, name: str) -> int:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) else 0

@@ -10,6 +10,8 @@ import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import TypeVar
 
+from .errors import HeadraceError
+
 T = TypeVar("T")
 
 
@@ -19,12 +21,16 @@ class Loop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def run(self, coroutine: Coroutine[object, object, T]) -> T:
         """Run the coroutine in the loop's thread and wait for it.
 
         An interrupt (Ctrl-C) in the waiting thread cancels the coroutine before it is raised.
         """
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise HeadraceError("a blocking call inside a stage would wait for itself; await it")
         future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
         try:
             return future.result()
@@ -51,9 +57,10 @@ class Loop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(
+                self._thread = threading.Thread(
                     target=_serve, args=(self._loop,), name="headrace", daemon=True
-                ).start()
+                )
+                self._thread.start()
             return self._loop
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -43,6 +45,12 @@ def main() -> None:
         sys.exit(EXIT_USAGE if isinstance(error, InvalidRequest) else EXIT_FAILURE)
     except BrokenPipeError:  # the reader has enough: head, less
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if debug:
+            raise
+        _say(f"error: cannot write the output: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(EXIT_FAILURE)
 
 
 def _version(value: bool) -> None:
@@ -291,15 +299,17 @@ def _constraint(schema: Path | None, regex: str | None, choice: list[str] | None
 
 def _print(text: str) -> None:
     """Write text to stdout exactly as it is."""
-    sys.stdout.buffer.write(text.encode())
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise HeadraceError("standard output is closed; there is nowhere to write to")
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 
 
 def _print_json(value: Any) -> None:
-    try:
-        _print(json.dumps(value, ensure_ascii=False, default=str) + "\n")
-    except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot hold
-        _print(json.dumps(value, default=str) + "\n")
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if re.search(r"[\ud800-\udfff]", text):  # which JSON can escape and UTF-8 cannot hold
+        text = json.dumps(value, default=str)
+    _print(text + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -308,9 +318,11 @@ def _plain(value: Any) -> Any:
 
 
 def _say(message: str) -> None:
-    """Write one line to stderr."""
-    sys.stderr.write(f"headrace: {' '.join(message.splitlines())}\n")
-    sys.stderr.flush()
+    """Write one line to stderr, if there is one: a note must not cost the result."""
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
+        with suppress(OSError):
+            sys.stderr.write(f"headrace: {' '.join(message.splitlines())}\n")
+            sys.stderr.flush()
 
 
 def _print_table(
@@ -326,6 +338,8 @@ def _print_table(
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     stream = sys.stderr if to_stderr else sys.stdout
+    if stream is None:  # pyright: ignore[reportUnnecessaryComparison]
+        return
     Console(file=stream, width=None if stream.isatty() else 160).print(table)
 
 

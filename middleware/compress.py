@@ -31,8 +31,8 @@ class Compress(Transform):
     """Drop what the answer needs least, within one budget for the whole request.
 
     Exactly one of ``rate``, ``target_tokens`` and ``threshold`` is the budget, over everything that
-    may be cut: the documents and the turns before the last user turn. System and tool messages,
-    the question and code are never touched, nor is a turn of 20 tokens or less.
+    may be cut: the documents and the turns before the last user turn. System and tool messages
+    and the question are never touched, nor is a turn of 20 tokens or less; code is never cut.
     ``last_user="context"`` lets the last user turn be cut too, but for its first and last sentence
     and every sentence that asks something. A document that nothing is left of is left out.
 

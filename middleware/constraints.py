@@ -7,9 +7,11 @@ import json
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from .check import dangling_reference, strict_json
 from .errors import InvalidRequest
 from .types import Constraint
 
@@ -36,7 +38,7 @@ def constraint(spec: Any) -> Constraint:
         case Path():
             return _from_file(spec)
         case re.Pattern():
-            return regex(cast("re.Pattern[str]", spec).pattern)
+            return _from_pattern(spec)  # pyright: ignore[reportUnknownArgumentType]
         case str() | bytes():
             raise InvalidRequest(
                 f"a constraint cannot be the bare text {spec!r:.60}: pass re.compile(...) for a "
@@ -57,16 +59,18 @@ def choice(options: Sequence[Any]) -> Constraint:
 
 def regex(pattern: str) -> Constraint:
     """Return the constraint that the whole output matches this pattern."""
+    import regex as engine  # knows \p{L}, which re does not
+
     try:
-        re.compile(pattern)
-    except re.error as error:
+        engine.compile(pattern)
+    except engine.error as error:
         raise InvalidRequest(f"{pattern!r:.80} is no regular expression: {error}") from None
     if not pattern:
         raise InvalidRequest("the regular expression is empty; nothing could be written")
     return Constraint("regex", pattern, str)
 
 
-def json_schema(schema: Mapping[str, Any], parse: Callable[[str], Any] = json.loads) -> Constraint:
+def json_schema(schema: Mapping[str, Any], parse: Callable[[str], Any] = strict_json) -> Constraint:
     """Return the constraint that the output is a JSON value which this schema accepts."""
     import jsonschema
     from jsonschema.validators import validator_for
@@ -81,7 +85,24 @@ def json_schema(schema: Mapping[str, Any], parse: Callable[[str], Any] = json.lo
     except jsonschema.SchemaError as error:
         where = "/".join(str(step) for step in error.path) or "the top"
         raise InvalidRequest(f"that is no JSON schema: {error.message} (at {where})") from None
+    if bad := dangling_reference(json.loads(text)):
+        raise InvalidRequest(
+            f"the schema's $ref {bad!r:.80} leads nowhere in the schema; put what it means under "
+            "$defs (nothing is fetched)"
+        )
     return Constraint("json_schema", text, parse)
+
+
+def _from_pattern(pattern: re.Pattern[Any]) -> Constraint:
+    """Take the flags of a compiled pattern along."""
+    if isinstance(pattern.pattern, bytes):
+        raise InvalidRequest("the pattern is of bytes; compile one of text")
+    flags = "".join(
+        letter
+        for letter, flag in (("i", re.I), ("m", re.M), ("s", re.S), ("x", re.X))
+        if pattern.flags & flag
+    )
+    return regex(f"(?{flags}){pattern.pattern}" if flags else pattern.pattern)
 
 
 def _from_file(path: Path) -> Constraint:
@@ -108,7 +129,7 @@ def _from_type(spec: Any) -> Constraint:
     if isinstance(spec, type) and issubclass(spec, enum.Enum):
         values: list[Any] = [member.value for member in spec]
         if all(isinstance(value, str) for value in values):
-            return Constraint("choice", tuple(values), spec)
+            return replace(choice(values), parse=spec)
     if not isinstance(spec, type) and typing.get_origin(spec) is None:
         raise InvalidRequest(
             f"{spec!r:.80} is no constraint: pass a JSON schema, a pydantic model or another type, "

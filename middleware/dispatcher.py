@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from weakref import WeakKeyDictionary
@@ -12,8 +13,9 @@ from ..backends.base import Backend, Capabilities, Job
 from .batching import Batcher, Ticket
 from .errors import BackendError, DeadlineExceeded, HeadraceError, UnsupportedConstraint
 from .report import StageReport
-from .types import Event, Finished, Request
+from .types import Event, Finished, Request, Text
 
+SURROGATE = re.compile(r"[\ud800-\udfff]")
 LONGEST_WAIT = 60.0  # seconds; an engine that asks for more is told on to the caller at once
 
 
@@ -47,9 +49,13 @@ class Dispatcher:
         """Yield the engine's events; the response's report ends with the dispatch row."""
         started = asyncio.get_running_loop().time()
         deadline = None if request.deadline is None else started + request.deadline
-        capabilities = await self.backend.capabilities()
+        try:
+            async with asyncio.timeout_at(deadline):
+                capabilities = await self.backend.capabilities()
+        except TimeoutError:
+            raise _late(request) from None
         _check(request, capabilities)
-        request = request.with_documents_inline()
+        request = _sendable(request.with_documents_inline())
         for attempt in range(self._retries + 1):
             try:
                 events = self._attempt(request, capabilities, deadline, attempt)
@@ -127,10 +133,33 @@ async def _get(ticket: Ticket, deadline: float | None, request: Request) -> Even
     try:
         return await asyncio.wait_for(ticket.events.get(), remaining)
     except TimeoutError:
-        raise DeadlineExceeded(
-            f"no answer within the deadline of {request.deadline:g} s; "
-            "raise deadline, lower max_tokens, or send fewer requests at a time"
-        ) from None
+        raise _late(request) from None
+
+
+def _late(request: Request) -> DeadlineExceeded:
+    return DeadlineExceeded(
+        f"no answer within the deadline of {request.deadline:g} s; "
+        "raise deadline, lower max_tokens, or send fewer requests at a time"
+    )
+
+
+def _sendable(request: Request) -> Request:
+    """Replace lone surrogates, which no engine can be sent, as U+FFFD."""
+    if not any(SURROGATE.search(message.text) for message in request.messages):
+        return request
+    messages = tuple(
+        replace(
+            message,
+            parts=tuple(
+                replace(part, text=SURROGATE.sub("\ufffd", part.text))
+                if isinstance(part, Text)
+                else part
+                for part in message.parts
+            ),
+        )
+        for message in request.messages
+    )
+    return replace(request, messages=messages)
 
 
 async def _pause(attempt: int, retry_after: float | None, deadline: float | None) -> None:

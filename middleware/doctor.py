@@ -101,8 +101,10 @@ def _models() -> list[Check]:
 
 
 async def _engines(backends: Sequence[str]) -> list[Check]:
+    from ..backends import shown_url
+
     named = [*backends, *filter(None, [os.environ.get("OPENAI_BASE_URL")])]
-    probes = [_probe(url, url) for url in named]
+    probes = [_probe(shown_url(url), url) for url in named]
     local = [_probe(name, url, patience=1.0) for name, url in LOCAL_ENGINES.items()]
     results = await asyncio.gather(*probes, *local)
     return [
@@ -113,18 +115,19 @@ async def _engines(backends: Sequence[str]) -> list[Check]:
 
 
 async def _probe(name: str, url: str, patience: float = 5.0) -> Check:
-    from ..backends import OpenAIBackend
+    from ..backends import OpenAIBackend, shown_url
 
     backend: OpenAIBackend | None = None
+    shown, fix = shown_url(url), "start it or check the URL"
     try:
         async with asyncio.timeout(patience):
             backend = OpenAIBackend(url)
             found = await backend.capabilities()
-            return Check("engine", name, True, f"answers at {url} with {found.model}")
+            return Check("engine", name, True, f"answers at {shown} with {found.model}")
     except TimeoutError:
-        return Check("engine", name, False, f"no answer from {url}", "start it or check the URL")
+        return Check("engine", name, False, f"no answer from {shown}", fix)
     except HeadraceError as error:
-        return Check("engine", name, False, str(error), "start it or check the URL")
+        return Check("engine", name, False, str(error), fix)
     finally:
         if backend is not None:
             await backend.close()

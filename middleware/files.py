@@ -6,11 +6,12 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from .errors import HeadraceError
+from .passages import passages
 from .types import Document
 
 MAX_BYTES = 10_000_000
@@ -30,6 +31,8 @@ def read_text(source: str, *, max_bytes: int = MAX_BYTES) -> str:
     """
     try:
         if source == "-":
+            if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise FileError("standard input is closed; pass a file")
             data = sys.stdin.buffer.read(max_bytes + 1)
         else:
             with open(source, "rb") as file:
@@ -71,6 +74,8 @@ def check_writable(path: Path) -> None:
         raise FileError(f"{path} is a folder; pass a file name")
     if not path.parent.is_dir():
         raise FileError(f"{path.parent} is no folder; make it first or pass another name")
+    if path.is_symlink() and not path.exists():
+        raise FileError(f"{path} is a link to nowhere; pass another name")
     if path.exists():
         try:
             with path.open("rb") as file:
@@ -104,7 +109,7 @@ def read_documents(
     """Read files and folders as documents of about ``size`` characters each.
 
     A .jsonl file has a document a line ({"text", "id"?, "title"?, ...}); any other text file is cut
-    into passages at paragraph ends, with the file's name as title and ``name#number`` as id.
+    into passages (see ``passages``), with the file's name as title and ``name#number`` as id.
     Folders are read with everything below them; hidden and unreadable files in them are skipped
     and ``on_skip`` is told why. A path that was named itself must be readable: FileError.
     """
@@ -127,9 +132,10 @@ def read_documents(
 
 def _documents(source: str, name: str, size: int) -> list[Document]:
     text = read_text(source)
+    name = name.encode("utf-8", "replace").decode()  # a name need not be UTF-8
     if name.endswith(".jsonl"):
         return [record_document(record) for _, record in read_records(text, name)]
-    cut = [passage for passage in passages(text, size) if passage.strip()]
+    cut = [passage for passage in passages(text, size, name) if passage.strip()]
     return [
         Document(passage, title=name, id=f"{name}#{number}")
         for number, passage in enumerate(cut, 1)
@@ -169,7 +175,10 @@ def read_records(text: str, source: str) -> list[tuple[str, dict[str, Any]]]:
             )
         fields = cast("dict[str, Any]", record)
         if not isinstance(fields.get("text"), str):
-            raise FileError(f'{source}, line {number} has no "text"; it has {sorted(fields)!r:.80}')
+            raise FileError(
+                f'{source}, line {number} has no "text" that is a string; its keys are '
+                f"{sorted(fields)!r:.80}"
+            )
         records.append((line.strip(), fields))
     return records
 
@@ -183,27 +192,3 @@ def with_score(line: str, record: dict[str, Any], score: float) -> str:
     if "score" in record:
         return json.dumps({**record, "score": score})
     return f'{line[:-1].rstrip()}, "score": {json.dumps(score)}}}'
-
-
-def passages(text: str, size: int) -> Iterator[str]:
-    r"""Cut a text at paragraph ends, else line ends, into pieces of about ``size`` characters.
-
-    Joined, the pieces are the text. A single line longer than ``size`` stays whole.
-
-    >>> list(passages("aa\n\nbb\n\ncc", 5))
-    ['aa\n\n', 'bb\n\n', 'cc']
-    """
-    piece: list[str] = []
-    length = 0
-    for line in text.splitlines(keepends=True):
-        is_break = not line.strip()
-        if length + len(line) > size and piece and not is_break:
-            yield "".join(piece)
-            piece, length = [], 0
-        piece.append(line)
-        length += len(line)
-        if is_break and length > size // 2:
-            yield "".join(piece)
-            piece, length = [], 0
-    if piece:
-        yield "".join(piece)

@@ -12,7 +12,7 @@ from typing import Self
 from ..backends.base import Backend
 from .blocking import Loop, T
 from .dispatcher import Dispatcher
-from .errors import HeadraceError
+from .errors import HeadraceError, InvalidRequest
 from .types import Event, Finished, Handler, Middleware, Request, Response
 
 
@@ -61,6 +61,8 @@ class Pipeline:
 
         A request that fails has its error in its place; the others are not disturbed.
         """
+        if concurrency < 1:
+            raise InvalidRequest(f"concurrency must be at least 1, got {concurrency}")
         gate = asyncio.Semaphore(concurrency)
 
         async def one(request: Request) -> Response | HeadraceError:
@@ -69,6 +71,10 @@ class Pipeline:
                     return await self.run(request)
                 except HeadraceError as error:
                     return error
+                except Exception as error:  # a stage's own: told like any other failure
+                    failure = HeadraceError(f"{type(error).__name__}: {error}")
+                    failure.__cause__ = error
+                    return failure
 
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(one(request)) for request in requests]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, cast, overload
 
 from ..backends import Backend, make_backend
@@ -72,6 +72,8 @@ def compress(
     character of the result is the original's, at ``spans``; what could not be compressed
     as asked says why in ``reason``. Raises InvalidRequest and ModelUnavailable.
     """
+    if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"question is a text, got {type(question).__name__}")
     if rate is None and target_tokens is None and threshold is None:
         rate = 0.5
     budget = Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
@@ -94,8 +96,7 @@ def rerank(
     texts, mappings with ``text`` (and ``id``, ``title``, other keys as metadata) or Document; what
     they carry is kept.
     """
-    ranked = [document(one) for one in documents]
-    return rank(question, ranked, top_k=top_k, reranker=parts.reranker(method))
+    return rank(question, _documents(documents), top_k=top_k, reranker=parts.reranker(method))
 
 
 def generate(
@@ -121,7 +122,7 @@ def generate(
     request = make_request(
         prompt, documents=documents, constraint=constraint, max_tokens=max_tokens
     )
-    dispatcher, loop = _engine(cast("Any", backend), model)
+    dispatcher, loop = _engine(backend, model)
     tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
     chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer)
     return Pipeline(chain, dispatcher, loop=loop).run_sync(request)
@@ -137,7 +138,7 @@ def make_request(
     """Return the request that ``generate`` sends, from what people have at hand."""
     return Request.of(
         prompt,
-        documents=tuple(document(one) for one in documents),
+        documents=_documents(documents),
         constraint=None if constraint is None else make_constraint(constraint),
         sampling=Sampling(max_tokens=max_tokens),
     )
@@ -163,12 +164,20 @@ def stages(
     return chain
 
 
+def _documents(many: Sequence[DocumentLike]) -> tuple[Document, ...]:
+    if isinstance(many, (str, Mapping)):
+        raise InvalidRequest("documents is a list of documents; put the one into a list")
+    return tuple(document(one) for one in many)
+
+
 def document(one: DocumentLike) -> Document:
     """Read a document from a text, a mapping with ``text``, or a Document."""
     if isinstance(one, Document):
         return one
     if isinstance(one, str):
         return Document(one)
+    if not isinstance(one, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"a document is a text or a mapping, got {type(one).__name__}")
     fields = dict(one)
     text, title = fields.pop("text", None), fields.pop("title", None)
     if not isinstance(text, str):
@@ -186,11 +195,21 @@ def document(one: DocumentLike) -> Document:
     )
 
 
-@lru_cache(maxsize=8)
 def _engine(backend: str | Backend | None, model: str | None) -> tuple[Dispatcher, Loop]:
-    """One dispatcher and one loop an engine, so that calls from many threads share batches."""
+    """Return the engine's dispatcher, and the loop that all blocking calls share."""
     if backend is None or isinstance(backend, str):
-        backend = make_backend(backend, model)
-    elif model is not None:
+        return _named_engine(backend, model), _loop()
+    if model is not None:
         raise InvalidRequest("model is the backend's own choice when a Backend is passed")
-    return Dispatcher(backend), Loop()
+    return Dispatcher(backend), _loop()
+
+
+@cache
+def _named_engine(backend: str | None, model: str | None) -> Dispatcher:
+    """One dispatcher an engine, so that calls from many threads share batches."""
+    return Dispatcher(make_backend(backend, model))
+
+
+@lru_cache(maxsize=1)
+def _loop() -> Loop:
+    return Loop()

@@ -172,6 +172,8 @@ class Sampling:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
+        if self.max_tokens is not None and type(self.max_tokens) is not int:
+            raise InvalidRequest(f"max_tokens is a whole number, got {self.max_tokens!r:.40}")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InvalidRequest(f"max_tokens must be at least 1, got {self.max_tokens}")
         if self.temperature is not None and not 0 <= self.temperature <= 100:
@@ -223,7 +225,7 @@ class Request:
             raise InvalidRequest(
                 f"a prompt is a text or a list of messages, got {type(prompt).__name__}"
             )
-        chat = cast("Sequence[Mapping[str, Any] | Message]", prompt)
+        chat: Sequence[Any] = prompt
         return cls(
             tuple(m if isinstance(m, Message) else Message.from_dict(m) for m in chat), **fields
         )

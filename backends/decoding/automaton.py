@@ -66,7 +66,14 @@ class Compiler:
     def _compile(self, constraint: Constraint) -> LLMatcher:
         from llguidance import LLMatcher
 
-        template = LLMatcher(self._tokenizer, _grammar(constraint), log_level=0)
+        try:
+            template = LLMatcher(self._tokenizer, _grammar(constraint), log_level=0)
+        except HeadraceError:
+            raise
+        except (ValueError, OverflowError) as error:  # a number too large for the automaton
+            raise UnsupportedConstraint(
+                f"the automaton cannot hold the constraint: {error!s:.120}"
+            ) from error
         trial = template.deep_copy()
         if not trial.is_error():
             trial.compute_bitmask()  # some schemas ({"$ref": "#"}) fail only here

@@ -11,7 +11,6 @@ from headrace.middleware.files import (
     GENERATOR,
     FileError,
     decode,
-    passages,
     read_documents,
     read_records,
     read_text,
@@ -45,16 +44,6 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         read_text(str(tmp_path))
     with pytest.raises(FileError, match="cannot read"):
         read_text("a\0b")
-
-
-@given(st.text(alphabet="ab \n\r\u2028", max_size=200), st.integers(1, 50))
-def test_passages_joined_are_the_text(text: str, size: int) -> None:
-    assert "".join(passages(text, size)) == text
-
-
-def test_passages_end_at_paragraphs() -> None:
-    text = "one one\n\ntwo two\n\nthree three\n"
-    assert list(passages(text, 12)) == ["one one\n\n", "two two\n\n", "three three\n"]
 
 
 def test_a_folder_is_read_whole_and_its_bad_files_are_named(tmp_path: Path) -> None:
@@ -95,7 +84,7 @@ def test_records_are_split_at_newlines_only() -> None:
     [
         ("{nope", "line 2 is no JSON"),
         ("[1]", "line 2 is a JSON list"),
-        ('{"id": "1", "body": "x"}', 'line 2 has no "text"'),
+        ('{"id": "1", "body": "x"}', 'line 2 has no "text" that is a string'),
         ('{"text": 5}', 'line 2 has no "text"'),
     ],
 )

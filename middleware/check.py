@@ -1,0 +1,98 @@
+"""Does a finished text keep its constraint? Bounded in time, whatever the pattern or schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from .types import Constraint
+
+PATTERN_SECONDS = 2.0
+
+
+def violation(text: str, constraint: Constraint) -> str | None:
+    """Return what is wrong with the text in a few words, None when it keeps the constraint."""
+    if constraint.kind == "choice":
+        return None if text in constraint.spec else f"not one of {list(constraint.spec)!r:.80}"
+    if constraint.kind == "regex":
+        pattern = cast("str", constraint.spec)
+        return None if full_match(pattern, text) else f"no full match of {pattern!r:.80}"
+    return _json_violation(text, json.loads(cast("str", constraint.spec)))
+
+
+def full_match(pattern: str, text: str) -> bool:
+    """Whether the whole text matches; a pattern that takes for ever raises TimeoutError."""
+    import regex
+
+    return regex.fullmatch(pattern, text, timeout=PATTERN_SECONDS) is not None
+
+
+def strict_json(text: str) -> Any:
+    """Return the value of a JSON text; NaN and Infinity, which are none, raise ValueError."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def _json_violation(text: str, schema: dict[str, Any]) -> str | None:
+    try:
+        value = strict_json(text)
+    except ValueError as error:
+        return f"no JSON ({error})"
+    return next((f"{e.message:.120}" for e in _validator(schema).iter_errors(value)), None)
+
+
+def _validator(schema: dict[str, Any]) -> Any:
+    """Return a validator for the schema's own draft that also checks formats."""
+    from jsonschema import validators
+    from jsonschema.exceptions import ValidationError
+
+    def pattern(_: Any, wanted: str, value: Any, __: Any) -> Iterator[ValidationError]:
+        import regex
+
+        if isinstance(value, str) and not regex.search(wanted, value, timeout=PATTERN_SECONDS):
+            yield ValidationError(f"{value!r:.60} does not match {wanted!r:.60}")
+
+    library: Any = validators
+    draft = library.validator_for(schema)
+    bounded = library.extend(draft, {"pattern": pattern})
+    return bounded(schema, format_checker=draft.FORMAT_CHECKER)
+
+
+def dangling_reference(schema: Any, root: Any = None) -> str | None:
+    """Return the first ``$ref`` that leads nowhere in the schema, None when all lead somewhere.
+
+    Only references into the schema itself lead anywhere: nothing is ever fetched.
+    """
+    root = schema if root is None else root
+    if isinstance(schema, list):
+        items = cast("Sequence[Any]", schema)
+        return next((bad for one in items if (bad := dangling_reference(one, root))), None)
+    if not isinstance(schema, dict):
+        return None
+    fields = cast("dict[str, Any]", schema)
+    target = fields.get("$ref")
+    if isinstance(target, str) and not _leads_somewhere(target, root):
+        return target
+    values = (value for key, value in fields.items() if key not in ("const", "enum", "examples"))
+    return next((bad for one in values if (bad := dangling_reference(one, root))), None)
+
+
+def _leads_somewhere(target: str, schema: Any) -> bool:
+    base, _, fragment = target.partition("#")
+    if base:
+        return f'"$id": {json.dumps(base)}' in json.dumps(schema)
+    if fragment and not fragment.startswith("/"):
+        return f'nchor": {json.dumps(fragment)}' in json.dumps(schema)
+    root: Any = schema
+    for step in fragment.split("/")[1:]:
+        name = re.sub("%25", "%", step.replace("~1", "/").replace("~0", "~"))
+        try:
+            root = cast("Any", root[name] if isinstance(root, dict) else root[int(name)])
+        except (KeyError, IndexError, TypeError, ValueError):
+            return False
+    return True
