@@ -9,8 +9,9 @@ TORCH ?= torch==2.13.0
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
+# One thread: on a machine that does other things too, torch's threads wait for one another.
 test: .venv/ready lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 lint: .venv/ready
 	$(BIN)/ruff check .
