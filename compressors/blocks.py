@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .parts import code_paragraphs
+
 _FENCE = re.compile(
     r"^[ \t]{0,3}(?:[-*+>][ \t]++|\d{1,9}\.[ \t]++)?[ \t]*+(?P<fence>`{3,}|~{3,})", re.MULTILINE
 )
@@ -33,7 +35,7 @@ class Region:
 
 
 def blocks(text: str) -> list[Region]:
-    """Return front matter, code fences, table rows and JSON values, in order, disjoint."""
+    """Return front matter, code, table rows and JSON values, in order, disjoint."""
     taken: list[Region] = []
     if front := _FRONT.search(text):
         taken.append(Region(front.start() + text.startswith("\ufeff"), front.end(), "front"))
@@ -41,7 +43,8 @@ def blocks(text: str) -> list[Region]:
     for region in found:
         if not taken or region.start >= taken[-1].end:
             taken.append(region)
-    return _merge(taken, _records(text))
+    code = (Region(start, end, "fence") for start, end in code_paragraphs(text))
+    return _merge(_merge(taken, code), _records(text))
 
 
 def _merge(first: list[Region], second: Iterator[Region]) -> list[Region]:

@@ -8,10 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .parts import is_csv_part, is_diff, is_json_part, is_subtitles, is_tex, is_xml_part
 from .render import Span
 from .shapes import is_code, is_csv, is_toml, is_xml, is_yaml
 
-Format = Literal["json", "jsonl", "csv", "xml", "yaml", "toml", "code", "prose"]
+Format = Literal[
+    "json", "jsonl", "csv", "xml", "yaml", "toml", "code", "diff", "tex", "subtitles", "prose"
+]
 
 _NAMES: dict[Format, str] = {
     "json": "JSON",
@@ -21,6 +24,9 @@ _NAMES: dict[Format, str] = {
     "yaml": "YAML",
     "toml": "TOML",
     "code": "source code",
+    "diff": "a diff",
+    "tex": "TeX",
+    "subtitles": "a subtitle file",
     "prose": "prose",
 }
 _HINTS: dict[Format, str] = {
@@ -33,6 +39,9 @@ _HINTS: dict[Format, str] = {
     "code": "code python py pyi c h cc cpp c++ hpp cxx go golang java kt kotlin scala rs rust js"
     " mjs cjs javascript jsx ts tsx typescript rb ruby php swift cs csharp sh bash zsh ps1 sql lua"
     " pl r jl dart ex exs hs clj ml mm m css scss less dockerfile makefile cmake gradle proto vue",
+    "diff": "diff patch",
+    "tex": "tex latex sty bib",
+    "subtitles": "srt vtt sbv",
     "prose": "prose log md markdown mdx rst adoc",
 }  # fmt: skip
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<space>[ \t\r\n]+)', re.DOTALL)
@@ -92,12 +101,19 @@ def detect(text: str, hint: str | None = None) -> Format:
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 3 and sum(map(bool, map(_JSON_LINE.match, lines))) >= 0.9 * len(lines):
             return "json"
+    if _OPENING.match(text.lstrip("\ufeff")) is None and is_json_part(text):
+        return "json"
     checks: Sequence[tuple[Format, Callable[[str], bool]]] = (
+        ("diff", is_diff),
+        ("subtitles", is_subtitles),
+        ("tex", is_tex),
         ("xml", is_xml),
         ("toml", is_toml),
         ("yaml", is_yaml),
         ("csv", is_csv),
         ("code", is_code),
+        ("xml", is_xml_part),
+        ("csv", is_csv_part),
     )
     for kind, check in checks:
         if check(text):

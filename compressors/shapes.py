@@ -23,6 +23,7 @@ _CODE = re.compile(
     r"|#(?:include|define|if|ifdef|ifndef|endif|pragma)\b"
     r"|(?:public|private|protected|static|final|export|abstract|override)\s+[\w<>\[\], ]+.*[{;(]?$"
     r"|(?:func|fn|function|package|struct|enum|interface|impl|namespace|using|typedef|type)\s+[\w(]"
+    r"|(?:raise|assert|yield|await|del|pass|break|continue)\b(?:[^.]*|.*[)\]}])$"
     r"|(?:const|let|var|val|mut)\s+\w|return\b(?:[^.]*|.*[)\]}])$"
     r"|(?:if|for|while|switch|else if|catch)\s*\(|\}?\s*else\s*\{?$"
     r"|[\w.\[\]*&>-]+ *(?::?=|\+=|-=|\*=) *\S|[\w.]+\([^ ]*\)?.*[;{,)]\s*$"
@@ -34,6 +35,32 @@ _STRONG = re.compile(
     r"|package [\w.]+;?\s*$|func [\w(].*\{\s*$|fn \w|function \w*\("
     r"|(?:public|private|protected|static) .*[{;(]\s*$|#!/|.*[;{]\s*$|(?:const|let|var) \w+ *="
     r"|return\b.*;\s*$|SELECT |CREATE TABLE )"
+)
+
+_SAID = re.compile(
+    r"\s*(?!(?:public|private|protected|static|final|const|using|import|from|package|return|SELECT)\b)"
+    r"[A-Za-z'’]+(?:[,;]? [A-Za-z'’]+){3,}[;:,]?\s*$"
+)
+_OPENS = re.compile(
+    r"\s*(?:(?:async )?def \w+\(.*:|class \w+.*[:{]|@\w[\w.]*(?:\(.*\))?"
+    r"|(?:for|while|if|with) .*[\w)\]]:"
+    r"|try:|func [\w(].*\{|(?:pub )?fn \w.*\{|(?:export )?(?:async )?function\b.*\{"
+    r"|(?:if|for|while) ?\(.*\{"
+    r"|(?:public|private|protected|static) .*\{|\w[\w<>*& ]* \w+\([^()]*\) ?\{"
+    r"|(?:const|let|var) \w+ *=.*[{(])"
+    r"\s*(?:#.*|//.*)?$"
+)
+_SQL = re.compile(
+    r"\s*(?:SELECT\s[^.]*\sFROM\s|INSERT\s+INTO\s|UPDATE\s+\w+\s+SET\s|DELETE\s+FROM\s"
+    r"|CREATE\s+(?:OR REPLACE\s+)?(?:TABLE|VIEW|INDEX)\s|ALTER\s+TABLE\s|WITH\s+\w+\s+AS\s*\()",
+    re.IGNORECASE,
+)
+_SQL_UPPER = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WITH)\b")
+_CLAUSE = re.compile(
+    r"\s*(?:SELECT|FROM|WHERE|(?:LEFT |RIGHT |INNER |OUTER |CROSS |FULL )*JOIN|ON|AND|OR|GROUP BY"
+    r"|ORDER BY|HAVING|LIMIT|OFFSET|UNION|VALUES|SET|INSERT|UPDATE|DELETE|CREATE|ALTER|WITH"
+    r"|[()])|.*[,;()]\s*$",
+    re.IGNORECASE,
 )
 
 
@@ -96,9 +123,11 @@ def is_csv(text: str) -> bool:
         except csv.Error:
             continue
         width, most = Counter(map(len, rows)).most_common(1)[0]
-        if width < 2 or most < 0.95 * len(rows) or (width == 2 and len(rows) < 5):
-            continue
         cells = [cell for row in rows for cell in row]
+        if width < 2 or most < 0.95 * len(rows):
+            continue
+        if width == 2 and len(rows) < 5 and not all(map(_is_short, cells)):
+            continue
         spaced = sum(cell[:1] == " " for cell in cells) / len(cells)
         sentences = sum(len(cell) > 80 or cell.rstrip().endswith(".") for cell in cells)
         if delimiter == "|":  # a Markdown table is prose's
@@ -106,6 +135,11 @@ def is_csv(text: str) -> bool:
         if spaced < 0.3 and sentences < 0.2 * len(cells):
             return True
     return False
+
+
+def _is_short(cell: str) -> bool:
+    """Whether a cell is data and no half of a sentence."""
+    return 0 < len(cell) <= 24 and cell == cell.strip() and cell.count(" ") < 3
 
 
 def is_code(text: str) -> bool:
@@ -116,10 +150,23 @@ def is_code(text: str) -> bool:
     if len(lines) < 2 or "```" in text:
         return False
     fits = sum(bool(_CODE.match(line)) for line in lines)
-    strong = sum(bool(_STRONG.match(line)) for line in lines)
+    strong = sum(bool(_STRONG.match(line)) and not _SAID.match(line) for line in lines)
     indented = sum(line[0] in " \t" for line in lines)
-    return (
+    is_short = len(lines) < 12 and len(lines) > 2 and _is_short_code(lines, fits, indented)
+    return is_short or (
         fits >= 0.55 * len(lines)
         and strong >= max(2, 0.15 * len(lines))
         and (indented > 0.1 * len(lines) or strong >= 0.6 * len(lines))
     )
+
+
+def _is_short_code(lines: list[str], fits: int, indented: int) -> bool:
+    """Whether a few lines are one function, one block in braces or one SQL statement."""
+    body = "\n".join(lines)
+    if _SQL.match(body) and (body.rstrip().endswith(";") or _SQL_UPPER.match(body)):
+        clauses = sum(bool(_CLAUSE.match(line)) for line in lines)
+        return clauses >= 0.6 * len(lines)
+    base = len(lines[0]) - len(lines[0].lstrip())
+    deeper = sum(len(line) - len(line.lstrip()) > base for line in lines)
+    opens = _OPENS.match(lines[0])
+    return bool(opens) and indented > 0 and deeper >= 0.4 * len(lines) and fits >= 0.6 * len(lines)

@@ -89,9 +89,72 @@ def test_a_format_is_known_by_its_content(text: str, kind: str) -> None:
     assert detect(text) == kind
 
 
+SHORT = {
+    "python": "def area(r):\n    pi = 3.14\n    if r < 0:\n        raise Wrong(r)\n    return r\n",
+    "sql": "SELECT name, age\nFROM users\nWHERE age > 30\nORDER BY name;\n",
+    "sql in lower case": "select name, age\nfrom users\nwhere age > 30\norder by name;\n",
+    "three rows": "id,n\n1,5\n2,7\n",
+    "three rows with tabs": "id\tn\n1\t5\n2\t7\n",
+    "git diff": "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-it is\n+it is not\n",
+    "diff": "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n Hello there\n-you are not\n+you are\n",
+    "subtitles": "1\n00:00:01,000 --> 00:00:04,200\nHi\n\n2\n00:00:05,000 --> 00:00:06,200\nBye.\n",
+    "tex": "\\documentclass{article}\n\\begin{document}\nIt is not so.\n\\end{document}\n",
+    "part of json": '"name": "Ann",\n  "tags": ["a", "b"]\n },\n {\n  "name": "Bob",\n  "a": 42,\n',
+    "part of json on a line": 'nn", "age": 31}, {"name": "Bob", "age": 42}, {"name": "Cy", "a',
+    "part of csv": "lo,42\nCy,Bern,27\nDi,Riga,35\nEd,Ulm,51\nFi,Rom,",
+    "part of xml": '  <b id="1">x</b>\n  <b id="2">y</b>\n  <c>\n    <d>1</d>\n',
+}
+
+
+@pytest.mark.parametrize("text", SHORT.values(), ids=SHORT)
+def test_data_without_a_file_name_is_whole_with_a_reason(text: str) -> None:
+    result = squeeze(text, 0.5)
+    assert result.text == text
+    assert result.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dear Ann,\nthank you, Bob,\nfor all, really.\n",
+        "yes, no\nup, down\nin, out\n",
+        "Ann: hello, you\nBob: hi, there\nAnn: bye, then\n",
+        "if you go there:\nfor all of us:\nreturn to me\n",
+        "Select a seat\nfrom those in front.\nThen sit down, please.\n",
+        "--- \nA rule is above.\n--- \nAnd one is here.\n",
+        'He said "yes", she said "no": it was "fine", they "agreed": "so be it".',
+        "We met with a few people; we talked;\nthen we went home;\nand all was well.\n",
+    ],
+)
+def test_prose_that_looks_a_little_like_data_stays_prose(text: str) -> None:
+    assert detect(text) == "prose"
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_code_in_prose_without_a_fence_stays_whole_or_goes(rate: float, indent: str) -> None:
+    code = "\n".join(indent + line for line in SHORT["python"].splitlines()).strip()
+    text = (
+        "Here is what we run on every one of the machines, as agreed last week with the team.\n\n"
+        f"{indent}{code}\n\nIt must not be changed without telling the people who own it, please."
+    )
+    out = squeeze(text, rate).text
+    assert code in out or "def" not in out
+
+
 @pytest.mark.parametrize(
     ("hint", "kind"),
     [
+        ("fix.diff", "diff"),
+        ("fix.patch", "diff"),
+        ("paper.tex", "tex"),
+        ("film.srt", "subtitles"),
+        ("page.html", "xml"),
+        ("page.htm", "xml"),
+        (".env", "toml"),
+        ("app.ini", "toml"),
+        ("app.cfg", "toml"),
+        ("app.properties", "toml"),
         (".py", "code"),
         ("src/main.c", "code"),
         ("go", "code"),
