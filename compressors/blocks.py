@@ -17,6 +17,10 @@ _RULE = re.compile(
     r"^(?=[^\n]*\|)(?=[^\n]*-)[ \t]*+\|?[ \t]*+:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$",
     re.MULTILINE,
 )
+_HTML_ROW = re.compile(
+    r"<thead\b(?:(?!</?thead\b).){0,4000}</thead\s*>|<tr\b(?:(?!</?tr\b).){0,4000}</tr\s*>",
+    re.DOTALL | re.IGNORECASE,
+)
 _RECORD = re.compile(r"\{\s*(?=[\"}])|\[\s*(?=[\[{\"\d-])")
 
 
@@ -39,7 +43,9 @@ def blocks(text: str) -> list[Region]:
     taken: list[Region] = []
     if front := _FRONT.search(text):
         taken.append(Region(front.start() + text.startswith("\ufeff"), front.end(), "front"))
-    found = sorted((*_fences(text), *_tables(text)), key=lambda region: region.start)
+    found = sorted(
+        (*_fences(text), *_tables(text), *_html_rows(text)), key=lambda region: region.start
+    )
     for region in found:
         if not taken or region.start >= taken[-1].end:
             taken.append(region)
@@ -91,6 +97,13 @@ def _tables(text: str) -> Iterator[Region]:
         yield _line(text, head, rule.end(), head=bool(rows))
         yield from rows
         end = rows[-1].end if rows else rule.end()
+
+
+def _html_rows(text: str) -> Iterator[Region]:
+    """Rows of HTML tables; a row without data cells is a heading."""
+    for row in _HTML_ROW.finditer(text):
+        body = row[0].lower()
+        yield Region(*row.span(), "table", "<th" in body and "<td" not in body)
 
 
 def _rows(text: str, at: int) -> Iterator[Region]:

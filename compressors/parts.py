@@ -18,6 +18,7 @@ _DIFF_HEAD = re.compile(r"^(?:diff --git |--- .*\r?\n\+\+\+ )", re.MULTILINE)
 _SUBTITLE = re.compile(r"^\d\d:\d\d(?::\d\d)?[,.]\d{3} --> \d", re.MULTILINE)
 _XML_LINE = re.compile(r"\s*<(?:/?[A-Za-z][\w:.-]*[^<>]*>|!--)")
 _TAG = re.compile(r"</?[A-Za-z][\w:.-]{0,80}(?:\s[^<>]{0,2000})?/?>")
+_TAG_END = re.compile(r"[<>]")
 _TEX = re.compile(r"\\(?:documentclass|begin\{document\}|usepackage)")
 _PARAGRAPH = re.compile(r"(?:^[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _HINT_OF_CODE = re.compile(r"[=({;]|^\s*(?:def|class|SELECT|select)\b", re.MULTILINE)
@@ -70,6 +71,8 @@ def is_xml_part(text: str) -> bool:
     tags = _TAG.findall(sample)
     if len(tags) < 5 or sum(map(len, tags)) < 0.4 * len(sample):
         return False
+    if not all(_TAG_END.search(line) for line in (lines[0], lines[-1])):
+        return False  # prose around a table
     inner = lines[1:-1] if len(lines) > 4 else lines
     return sum(bool(_XML_LINE.match(line)) for line in inner) >= 0.9 * len(inner)
 

@@ -14,6 +14,8 @@ _MAX_PAIR = 4000
 _MAX_DEPTH = 64
 _WRAPPED = 50
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)")
+_OF_TABLE = frozenset(("table", "tag"))
+_EMPHASIS = frozenset(("**", "__", "~~", "***", '"'))
 _WHOLE = frozenset(("fence", "front", "table"))
 
 
@@ -52,6 +54,8 @@ def _pairs(text: str, found: list[Piece]) -> dict[int, int]:
     for i, piece in enumerate(found):
         if "\n" in (space := text[at : piece.body]) and space.count("\n") > 1:
             stack.clear()
+        elif "\n" in space and stack:
+            stack = [entry for entry in stack if found[entry[1]].role == "open"]
         at = piece.end
         if piece.kind == "tag" and (tag := _TAG.match(text, piece.body)):
             name = tag[2]
@@ -61,16 +65,28 @@ def _pairs(text: str, found: list[Piece]) -> dict[int, int]:
                 pairs[tags[name].pop()] = i
         elif piece.role == "open":
             stack.append((OPENERS.get(mark := text[piece.body : piece.end], mark), i))
-        elif piece.role == "close":
+        elif piece.role == "close" or _is_either(text, piece):
             mark = text[piece.body : piece.end]
+            is_either = piece.role != "close"
             level = len(stack) - 1
             lowest = max(level - _MAX_DEPTH, -1)
             while level > lowest and stack[level][0] != mark:
                 level -= 1
             if level > lowest and piece.body - found[stack[level][1]].body < _MAX_PAIR:
                 pairs[stack[level][1]] = i
+                found[stack[level][1]].role, piece.role = "open", "close"
                 del stack[level:]
+            elif is_either:
+                stack.append((mark, i))
     return pairs
+
+
+def _is_either(text: str, piece: Piece) -> bool:
+    """Whether a mark may open or close, as ``**`` between scripts without spaces does."""
+    if piece.role != "between" or text[piece.body : piece.end] not in _EMPHASIS:
+        return False
+    around = text[piece.end : piece.end + 1], text[max(piece.body - 1, 0) : piece.body]
+    return any(char and not char.isspace() for char in around)
 
 
 def _glued(found: list[Piece], pairs: dict[int, int]) -> tuple[list[Piece], dict[int, int]]:
@@ -170,7 +186,7 @@ def _needs(
             needs.append((near, (after, after + 1) if after < last else (0, 0)))
         elif piece.kind == "table":
             stop = i + 1
-            while stop < count and found[stop].kind == "table" and found[stop].role == "word":
+            while stop < count and found[stop].kind in _OF_TABLE and found[stop].role != "mark":
                 stop += 1
             needs.append(((i + 1, stop),))
         else:

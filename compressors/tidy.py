@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from .units import Units
 
 _NUMERAL = re.compile(r"(?:\d{1,9}|[A-Za-z])\Z")
+_MARKS = frozenset(("end", "join", "open"))
+_EMPHASIS = frozenset(("*", "_", "**", "__", "***", "~~"))
 _STOPS = frozenset(".!?…؟।。！？｡")
 _CLOSERS = frozenset("\"'*_~)]}”’»›」』）")
 
@@ -17,10 +19,10 @@ def tidied(units: Units, kept: Sequence[bool], forced: frozenset[int] = frozense
 
     A mark at the end of a sentence goes when another such mark is what now stands before it
     ("Sum. yes." to "Sum.."), and when it would make a list marker of a number ("4." at the
-    beginning of a line). The forced ones stay.
+    beginning of a line); emphasis that ends and at once begins again goes on. The forced ones stay.
     """
     tidy = list(kept)
-    marks = [i for i, u in enumerate(units.units) if kept[i] and u.role in ("end", "join")]
+    marks = [i for i, u in enumerate(units.units) if kept[i] and u.role in _MARKS]
     floor, before_floor = -1, -1
     for i in marks:
         previous = i - 1
@@ -28,10 +30,22 @@ def tidied(units: Units, kept: Sequence[bool], forced: frozenset[int] = frozense
             previous -= 1
         if previous == floor and floor >= 0 and not tidy[floor]:
             previous = before_floor
-        if previous >= 0 and i not in forced and _is_false(units, tidy, previous, i):
+        if previous >= 0 and units.units[i].role == "open":
+            if not forced & {previous, i} and _is_seam(units, previous, i):
+                tidy[previous] = tidy[i] = False
+        elif previous >= 0 and i not in forced and _is_false(units, tidy, previous, i):
             tidy[i] = False
         floor, before_floor = i, previous
     return tidy
+
+
+def _is_seam(units: Units, previous: int, i: int) -> bool:
+    """Whether emphasis ends and begins again with nothing between: ``**a****b**``."""
+    if units.units[previous].role != "close" or previous == i - 1:
+        return False
+    mark = units.content(i)
+    is_tight = all(u.start == u.body for u in units.units[previous + 1 : i + 1])
+    return mark in _EMPHASIS and mark == units.content(previous) and is_tight
 
 
 def _is_false(units: Units, kept: Sequence[bool], previous: int, i: int) -> bool:

@@ -126,3 +126,35 @@ def test_a_nested_item_never_hangs_under_a_wrong_parent(rate: float) -> None:
         assert depth == 0 or depth - 2 in above
         if any(word in line for word in ("Trains", "KA-01")):
             assert [x for x in lines[:i] if x.startswith("- ")][-1].startswith("- of")
+
+
+HTML = (
+    "These are the prices in the shop of the town, as far as we know them today.\n\n"
+    "<table>\n<thead>\n<tr><th>Name</th><th>Price</th></tr>\n</thead>\n<tbody>\n"
+    "<tr><td>Apple</td><td>3 EUR</td></tr>\n<tr><td>Pear</td><td>4 EUR</td></tr>\n"
+    "</tbody>\n</table>\n\nThat is all there is to say about it, and it is not much."
+)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_rows_of_html_tables_are_whole_and_their_heading_hangs_on_them(rate: float) -> None:
+    out = squeeze(HTML, rate)
+    for tag in ("table", "thead", "tbody", "tr", "th", "td"):
+        assert out.count(f"<{tag}>") == out.count(f"</{tag}>")
+    assert ("<th>Name</th><th>Price</th>" in out) == ("<td>" in out)
+    assert out.count("<td>") == 2 * (out.count("<tr>") - 1) or "<td>" not in out
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "我们**非常重视**这个问题，因为**它**很重要。**注意：**请阅读**本文**。",
+        "これは**「重要」**です。**`code`**を使う。**[link](a)**も。React は**とても便利**です。",
+        "**Note:** do it. **A** b. It is **very, very** old.\n- **Other key** — the rest",
+    ],
+)
+def test_emphasis_stays_or_goes_in_pairs(text: str, rate: float) -> None:
+    out = squeeze(text, rate)
+    assert out.count("**") % 2 == 0
+    assert "****" not in out
