@@ -77,7 +77,7 @@ class Compressor:
         """
         started = time.perf_counter()
         patterns = patterns_of(keep)
-        hints = _checked(texts, formats)
+        hints = _checked(texts, budget, formats)
         tokens = self.counter.count_many(texts)
         jobs = [
             _Job(text, count, forced := matches(text, patterns), guard(text, hint, forced))
@@ -167,9 +167,15 @@ def _is_enough(budget: Budget, group: list[_Job]) -> bool:
     return budget.threshold == 0 or (limit is not None and limit >= total)
 
 
-def _checked(texts: Sequence[str], formats: Sequence[str | None] | None) -> Sequence[str | None]:
+def _checked(
+    texts: Sequence[str], budget: Budget, formats: Sequence[str | None] | None
+) -> Sequence[str | None]:
     if isinstance(texts, str):
         raise InvalidRequest("texts must be a list of texts, got one text; put it into a list")
+    if texts is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise InvalidRequest("texts must be a list of texts, got None")
+    if budget is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise InvalidRequest("compressing needs a budget, got None; give Budget(rate=0.5)")
     for place, text in enumerate(texts):
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidRequest(

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...middleware.errors import InvalidRequest
+from ...middleware.errors import InvalidRequest, ModelUnavailable
 from ...middleware.models import locate
 from ...middleware.types import Document
+from ..names import is_bare_word
 from .base import Reranker
 from .biencoder import BiEncoder
 from .bm25 import BM25
+from .cascade import Cascade
 
-__all__ = ["BM25", "BiEncoder", "Reranker", "make_reranker", "rerank"]
+__all__ = ["BM25", "BiEncoder", "Cascade", "Reranker", "make_reranker", "rerank"]
 
 
 def make_reranker(method: str = "auto") -> Reranker:
     """Return a reranker by name.
 
     "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; the name or folder
-    of a sentence-transformers model; "auto" for the embedded model where it is on this machine,
-    else BM25.
+    of a sentence-transformers model; "auto" for the embedded model where it is on this machine
+    (of more than 200 documents BM25 chooses the 100 that it reads, see ``Cascade``), else BM25.
 
     Raises ModelUnavailable when the model is not found, InvalidRequest when it is none for
     sentences.
@@ -29,10 +31,18 @@ def make_reranker(method: str = "auto") -> Reranker:
     'bm25'
     """
     if method == "auto":
-        method = "bi-encoder" if locate("minilm") else "bm25"
+        return Cascade(BiEncoder("minilm")) if locate("minilm") else BM25()
     if method == "bm25":
         return BM25()
-    return BiEncoder("minilm" if method == "bi-encoder" else method)
+    try:
+        return BiEncoder("minilm" if method == "bi-encoder" else method)
+    except ModelUnavailable as error:
+        if not is_bare_word(method):
+            raise
+        raise ModelUnavailable(
+            f"no method {method!r}: choose auto, bm25, bi-encoder, or a model's name or folder;"
+            f" {error}"
+        ) from error
 
 
 def rerank(

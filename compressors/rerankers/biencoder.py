@@ -13,6 +13,7 @@ from ...middleware.errors import InvalidRequest, ModelUnavailable
 from ...middleware.models import resolve, silent_transformers
 from ...middleware.types import Document
 from ..tokens import replace_surrogates
+from .base import full_text
 
 _OVERLAP = 32
 
@@ -48,11 +49,13 @@ class BiEncoder:
         return resolve(self.model, kind="encoder")
 
     def score(self, question: str, documents: Sequence[Document]) -> list[float]:
-        """Return the best cosine of each document; see ``Reranker.score``."""
-        if not documents:
-            return []
+        """Return the best cosine of each document, -1.0 for one without title and text."""
+        written = [i for i, document in enumerate(documents) if full_text(document).strip()]
+        scores = [-1.0] * len(documents)
+        if not written:
+            return scores
         with self._lock:
-            passages = [self._passages(document) for document in documents]
+            passages = [self._passages(documents[i]) for i in written]
             texts = [replace_surrogates(question), *(text for row in passages for text in row)]
             vectors: Any = self._encoder.encode(
                 texts,
@@ -62,10 +65,9 @@ class BiEncoder:
                 convert_to_numpy=True,
             )
         cosines: list[float] = (vectors[1:] @ vectors[0]).tolist()
-        scores: list[float] = []
         at = 0
-        for row in passages:
-            scores.append(max(cosines[at : at + len(row)]))
+        for i, row in zip(written, passages, strict=True):
+            scores[i] = max(cosines[at : at + len(row)])
             at += len(row)
         return scores
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...middleware.errors import ModelUnavailable
+from ..names import is_bare_word
 from .base import Scorer
 from .classifier import TokenClassifier
 from .lexical import Lexical
@@ -23,4 +25,11 @@ def make_scorer(name: str = "auto") -> Scorer:
     """
     if name in ("auto", "lexical"):
         return Lexical()
-    return TokenClassifier(name)
+    try:
+        return TokenClassifier(name)
+    except ModelUnavailable as error:
+        if not is_bare_word(name):
+            raise
+        raise ModelUnavailable(
+            f"no compressor {name!r}: choose auto, lexical, or a model's name or folder; {error}"
+        ) from error

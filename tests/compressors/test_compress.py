@@ -15,7 +15,7 @@ from headrace.compressors import (
     make_counter,
     make_scorer,
 )
-from headrace.middleware.errors import InvalidRequest
+from headrace.middleware.errors import InvalidRequest, ModelUnavailable
 
 COMPRESSOR = Compressor(make_scorer(), make_counter())
 PROSE = (
@@ -250,6 +250,12 @@ def test_a_bad_keep_is_named(keep: object, said: str) -> None:
 def test_texts_must_be_a_list_of_strings() -> None:
     with pytest.raises(InvalidRequest, match="list of texts"):
         COMPRESSOR.compress("abc", Budget(rate=0.5))
+    with pytest.raises(InvalidRequest, match="got None"):
+        COMPRESSOR.compress(None, Budget(rate=0.5))  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="budget"):
+        COMPRESSOR.compress(["a"], None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="NoneType"):
+        COMPRESSOR.compress([None], Budget(rate=0.5))  # type: ignore[list-item]
     with pytest.raises(InvalidRequest, match="NoneType"):
         COMPRESSOR.compress(["a", None], Budget(rate=0.5))  # type: ignore[list-item]
     with pytest.raises(InvalidRequest, match="formats"):
@@ -293,3 +299,12 @@ def test_json_inside_prose_keeps_its_records() -> None:
 def test_a_hostile_text_takes_no_more_than_linear_time(piece: str) -> None:
     result = squeeze(piece * (100_000 // len(piece)), 0.5)
     assert result.rate <= 0.5
+
+
+def test_a_mistyped_compressor_is_told_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelUnavailable, match="no compressor 'lexcial': choose auto, lexical"):
+        make_scorer("lexcial")
+    with pytest.raises(ModelUnavailable) as other:
+        make_scorer("some-org/some-model")
+    assert "choose auto" not in str(other.value)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from headrace.compressors import BM25, BiEncoder, Reranker, make_reranker, rerank
+from headrace.compressors.rerankers import Cascade
 from headrace.middleware.errors import HeadraceError, InvalidRequest
 from headrace.middleware.types import Document
 
@@ -77,7 +79,61 @@ def test_an_unknown_method_is_said() -> None:
 
 @pytest.mark.model
 def test_auto_takes_the_embedded_model() -> None:
-    assert isinstance(make_reranker("auto"), BiEncoder)
+    auto = make_reranker("auto")
+    assert auto.name == "bm25 > minilm"
+    assert auto.score("soup", DOCUMENTS) == BiEncoder().score("soup", DOCUMENTS)
+
+
+@pytest.mark.model
+def test_a_document_without_words_never_ranks_first() -> None:
+    documents = [Document(""), Document(" \n"), Document("The river rose.", id="r")]
+    ranked = rerank("soup", documents, reranker=BiEncoder())
+    assert ranked[0].id == "r"
+    assert [d.score for d in ranked[1:]] == [-1.0, -1.0]
+
+
+class Shortest:
+    """Prefers short texts, and counts what it reads."""
+
+    name = "shortest"
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+
+    def score(self, question: str, documents: Sequence[Document]) -> list[float]:
+        self.read.append(len(documents))
+        return [-float(len(d.text)) for d in documents]
+
+
+def test_of_many_documents_the_second_reranker_reads_the_best() -> None:
+    documents = [Document(f"soup {'is good ' * (i % 7)}", id=str(i)) for i in range(150)]
+    documents += [Document(f"rain {i}", id=str(i + 150)) for i in range(150)]
+    second = Shortest()
+    cascade = Cascade(second)
+    scores = cascade.score("soup", documents)
+    assert cascade.name == "bm25 > shortest"
+    assert second.read == [100]
+    order = sorted(range(300), key=lambda i: -scores[i])
+    assert documents[order[0]].text == "soup "
+    rough = BM25().score("soup", documents)
+    rest = [rough[i] for i in order[100:]]
+    assert rest == sorted(rest, reverse=True)
+    assert scores[order[100]] < scores[order[99]]
+
+
+def test_few_documents_and_foreign_questions_are_read_whole() -> None:
+    second = Shortest()
+    cascade = Cascade(second)
+    few = [Document(f"soup {i}") for i in range(200)]
+    assert cascade.score("soup", few) == Shortest().score("soup", few)
+    assert cascade.score("Suppe", few * 2) == Shortest().score("", few * 2)
+    assert second.read == [200, 400]
+
+
+def test_a_mistyped_method_is_told_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(HeadraceError, match="no method 'bm52': choose auto, bm25, bi-encoder"):
+        make_reranker("bm52")
 
 
 @pytest.mark.model

@@ -1,0 +1,14 @@
+"""What a user may have meant by a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def is_bare_word(name: str) -> bool:
+    """Whether a name may be a mistyped choice: it has no slash and is no folder.
+
+    >>> is_bare_word("lexcial"), is_bare_word("org/model")
+    (True, False)
+    """
+    return not any(mark in name for mark in "/\\~") and not Path(name).is_dir()
