@@ -68,12 +68,12 @@ class Compressor:
         ".log"; None: look at the text). ``joint`` spends one budget over all texts, so that a dull
         text gives its tokens to a dense one; else each text has the budget for itself.
 
-        JSON loses only white space; CSV, XML, YAML, TOML and code are returned whole, with a
-        ``reason``. A rate of 0 leaves nothing of
+        JSON loses only white space; CSV, XML, YAML, TOML, code, diffs, TeX, subtitles, and parts
+        of JSON, CSV and XML are returned whole, with a ``reason``. A rate of 0 leaves nothing of
         prose.
 
-        Raises InvalidRequest for a text that is no string, a ``keep`` that is no regular
-        expression, and a ``formats`` of another length than ``texts``.
+        Raises InvalidRequest for None as texts or budget, a text that is no string, a ``keep``
+        that is no regular expression, and a ``formats`` of another length than ``texts``.
         """
         started = time.perf_counter()
         patterns = patterns_of(keep)

@@ -124,7 +124,8 @@ def is_csv(text: str) -> bool:
             continue
         width, most = Counter(map(len, rows)).most_common(1)[0]
         cells = [cell for row in rows for cell in row]
-        if width < 2 or most < 0.95 * len(rows):
+        is_indented = not any(row[0].strip() for row in rows if row)
+        if width < 2 or most < 0.95 * len(rows) or is_indented:
             continue
         if width == 2 and len(rows) < 5 and not all(map(_is_short, cells)):
             continue

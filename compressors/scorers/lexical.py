@@ -37,6 +37,7 @@ _DIGIT = re.compile(r"\d+")
 _WIDE = re.compile(r"[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af]")
 _SAMPLE = 4000
 _TURNING = 0.3
+_FILLER = 0.02
 _MOST_TURNING = 120
 _EDGE = 1e-6
 _NAMED = 0.15
@@ -108,7 +109,7 @@ def _kind(part: str) -> str:
 
 def _word(content: str, lower: str, kind: str, rarity: float, stop: frozenset[str]) -> float:
     if lower in FILLERS:
-        return 0.02
+        return _FILLER
     if kind in _KINDS:
         kept = 0.2 if _CLOCK.search(content) else 0.6  # of what a shape on every line is worth
         value = _KINDS[kind] * (kept + (1 - kept) * rarity if kind in _REPEATED else 1)
@@ -154,6 +155,7 @@ def _combined(
         if relevance is not None:
             line = 0.2 * line + 0.8 * relevance[unit.sentence]
         value = (1 - share) * score + share * line + (asked_for[i] if asked_for else 0)
+        value *= 0.5 if score == _FILLER else 1  # also in the best of sentences
         scores.append(min(max(value, 0.0), 1.0))
         if unit.role == "word" and unit.kind not in _KINDS:
             if _is_turning(units, unit):

@@ -121,6 +121,7 @@ def test_data_without_a_file_name_is_whole_with_a_reason(text: str) -> None:
         "Ann: hello, you\nBob: hi, there\nAnn: bye, then\n",
         "if you go there:\nfor all of us:\nreturn to me\n",
         "Select a seat\nfrom those in front.\nThen sit down, please.\n",
+        "The settings are\n" + "".join(f"\tname {i} is set to {i}\n" for i in range(6)),
         "--- \nA rule is above.\n--- \nAnd one is here.\n",
         'He said "yes", she said "no": it was "fine", they "agreed": "so be it".',
         "We met with a few people; we talked;\nthen we went home;\nand all was well.\n",
