@@ -14,6 +14,7 @@ Range = tuple[int, int]
 
 _ITEM = re.compile(r"[-*+•‣◦·]|\(?(?:\d{1,3}|[a-zA-Z])[.)]")
 _EDGE = 1e-6
+_DEEPEST = 200
 _NEVER_NESTED = frozenset(("front", "table"))
 
 
@@ -29,8 +30,8 @@ def parents(text: str, found: Sequence[Piece], lines: Sequence[int]) -> dict[int
         if first >= stop:
             continue
         piece = found[first]
-        begin = max(text.rfind("\n", max(piece.body - 200, 0), piece.body) + 1, 0)
-        indent = len(text[begin : piece.body].expandtabs(4))
+        near = text[max(piece.body - _DEEPEST, 0) : piece.body]
+        indent = len(near[near.rfind("\n") + 1 :].expandtabs(4))
         while stack and stack[-1][0] >= indent:
             stack.pop()
         if stack and piece.kind not in _NEVER_NESTED:

@@ -78,7 +78,8 @@ def _is_first(units: Units, kept: Sequence[bool], i: int) -> bool:
 
 def _headed(text: str, body: int) -> bool:
     """Whether a unit is the first of its line in the original."""
-    return not text[text.rfind("\n", max(body - 200, 0), body) + 1 : body].strip()
+    near = text[max(body - 200, 0) : body]
+    return not near[near.rfind("\n") + 1 :].strip()
 
 
 def _ends(text: str, body: int, end: int) -> bool:

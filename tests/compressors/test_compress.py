@@ -294,7 +294,27 @@ def test_json_inside_prose_keeps_its_records() -> None:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    "piece", [" ", "1,", "1 ", "[", "<a ", "| - ", '{"a":', "🇩", "\u200d", "(", "a."]
+    "piece",
+    [
+        "not ",
+        "if the ",
+        "\\a{",
+        "$x",
+        "<tr> and more words ",
+        " " * 300 + "- a\n",
+        "- a\n  - b\n",
+        " ",
+        "1,",
+        "1 ",
+        "[",
+        "<a ",
+        "| - ",
+        '{"a":',
+        "🇩",
+        "\u200d",
+        "(",
+        "a.",
+    ],
 )
 def test_a_hostile_text_takes_no_more_than_linear_time(piece: str) -> None:
     result = squeeze(piece * (100_000 // len(piece)), 0.5)
