@@ -45,7 +45,8 @@ _HINTS: dict[Format, str] = {
     "prose": "prose log md markdown mdx rst adoc",
 }  # fmt: skip
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<space>[ \t\r\n]+)', re.DOTALL)
-_OPENING = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{"\d\]-])')
+_OPENING = re.compile(r'\s*(?:\{\s*["}]|\[\s*(?:[\[{"\d\]-]|true\b|false\b|null\b))')
+_BROKEN = re.compile(r"\{.*\}|\[\s*[\[{\"].*\]", re.DOTALL)
 _JSON_LINE = re.compile(
     r'^\s*(?:[{}\[\]],?|"(?:[^"\\\n]|\\.)*"\s*:?.*|[-\d.]+,?|(?:true|false|null),?)\s*$'
 )
@@ -93,12 +94,16 @@ def detect(text: str, hint: str | None = None) -> Format:
     """
     if not text.strip():
         return "prose"
+    if text.lstrip()[0] == '"' and "\\" in text and _parses(text, "json"):
+        return "json"
     if hint and (known := _hinted(hint)):
         return known
     if _OPENING.match(text.lstrip("\ufeff")):
         if (is_value := _parses(text, "json")) or _parses(text, "jsonl"):
             return "json" if is_value else "jsonl"
         lines = [line for line in text.splitlines() if line.strip()]
+        if _BROKEN.fullmatch(text.strip("\ufeff \t\r\n")):
+            return "json"
         if len(lines) > 3 and sum(map(bool, map(_JSON_LINE.match, lines))) >= 0.9 * len(lines):
             return "json"
     if _OPENING.match(text.lstrip("\ufeff")) is None and is_json_part(text):
@@ -134,7 +139,8 @@ def _parses(text: str, kind: Format) -> bool:
             json.loads(body)
             return True
         rows = [line for line in body.split("\n") if line.strip()]
-        return len(rows) > 1 and all(isinstance(json.loads(row), (dict, list)) for row in rows)
+        values = [json.loads(row) for row in rows]
+        return len(values) > 1 and isinstance(values[0], (dict, list))
     except (ValueError, RecursionError):
         return False
 

@@ -12,6 +12,8 @@ from .render import Span
 from .select import Scored
 from .units import Units
 
+_SECONDS = 5.0
+
 
 def patterns_of(keep: Sequence[str | re.Pattern[str]]) -> list[re.Pattern[str]]:
     """Compile the patterns.
@@ -41,8 +43,14 @@ def patterns_of(keep: Sequence[str | re.Pattern[str]]) -> list[re.Pattern[str]]:
 
 
 def matches(text: str, patterns: Sequence[re.Pattern[str]]) -> tuple[Span, ...]:
-    """Return where the patterns match, merged, empty matches left out."""
-    found = sorted(m.span() for p in patterns for m in p.finditer(text) if m.end() > m.start())
+    """Return where the patterns match, merged, empty matches left out.
+
+    Raises InvalidRequest for a pattern that takes more than some seconds: nested repeats such as
+    ``(a+)+$`` take for ever.
+    """
+    found = sorted(
+        span for pattern in patterns for span in _spans(text, pattern) if span[1] > span[0]
+    )
     merged: list[Span] = []
     for start, end in found:
         if merged and start <= merged[-1][1]:
@@ -50,6 +58,21 @@ def matches(text: str, patterns: Sequence[re.Pattern[str]]) -> tuple[Span, ...]:
         else:
             merged.append((start, end))
     return tuple(merged)
+
+
+def _spans(text: str, pattern: re.Pattern[str]) -> list[Span]:
+    import regex  # re's twin with a time limit
+
+    flags = regex.VERSION0
+    for ours, theirs in ((re.I, regex.I), (re.M, regex.M), (re.S, regex.S), (re.X, regex.X)):
+        flags |= theirs if pattern.flags & ours else 0
+    try:
+        twin = regex.compile(pattern.pattern, flags)
+        return [match.span() for match in twin.finditer(text, timeout=_SECONDS)]
+    except TimeoutError:
+        raise InvalidRequest(
+            f"keep pattern {pattern.pattern!r:.80} takes too long; write it without nested repeats"
+        ) from None
 
 
 def scored_with(units: Units, scores: Sequence[float], forced: Sequence[Span]) -> Scored:

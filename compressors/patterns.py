@@ -18,13 +18,13 @@ _MONTH = (
     r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)"
 )
 _UNIT = (
-    r"(?:%|‰|°\s?[CF]?|€|\$|£|¥|₹|[kMGTP]i?B(?:/s|ps)?|bytes?|bits?|[kMG]?Hz|[kmcµnp]?m(?:[²³2-3])?"
+    r"(?:[ap]\.?\s?m\b\.?|%|‰|°\s?[CF]?|€|\$|£|¥|₹|[kMGTP]i?B(?:/s|ps)?|bytes?|bits?|[kMG]?Hz|[kmcµnp]?m(?:[²³2-3])?"
     r"|[kmµ]?g|[mµn]?s|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?|months?|years?|h|[mcd]?l"
     r"|km/h|mph|fps|px|pt|[kMG]?W(?:h)?|[mk]?V|[mk]?A|tokens?|million|billion|thousand|trillion"
     r"|Mio\.?|Mrd\.?|Prozent|percent|pct|USD|EUR|GBP|JPY|CHF|CNY|INR|euros?|dollars?|pounds?"
-    r"|[ap]\.?\s?m\b\.?|UTC|GMT|CET|PST|EST|x)"
+    r"|UTC|GMT|CET|PST|EST|x)"
 )
-_NUMBER = r"\d{1,40}(?:[.,:/'’]\d{1,20}){0,8}(?:[ \u00a0\u202f]\d{3}(?![\d.,:/-])){0,6}"
+_NUMBER = r"\d{1,40}(?:[.,:/'’]\d{1,20}){0,8}(?:[ \u00a0\u202f]\d{3}(?![.,:/-]?\d)){0,6}"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?"
 _WIDE_END = r"。，、；：！？「」『』（）【】《》〈〉"
 
@@ -59,8 +59,9 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "number",
         re.compile(
-            rf"(?<![\w.])(?:\d{{1,2}}(?:st|nd|rd|th|\.)?\s(?:of\s)?{_MONTH}\.?(?:,?\s\d{{4}})?"
-            rf"|{_MONTH}\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s\d{{4}})?"
+            rf"(?<![\w.])(?:\d{{1,2}}(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?{_MONTH}(?!\w)\.?"
+            rf"(?:,?\s(?:de\s)?\d{{4}})?"
+            rf"|{_MONTH}(?!\w)\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s\d{{4}})?"
             rf"|\d{{4}}-\d{{2}}-\d{{2}}[T ]{_TIME}(?:\s?[+-]\d{{2}}:?\d{{2}}|Z)?"
             rf"|\d{{1,4}}[/.-]\d{{1,2}}[/.-]\d{{1,4}},?\s{_TIME}(?:\s?[AP]M)?"
             rf"|[€$£¥₹]\s?{_NUMBER}(?:\s?(?:million|billion|thousand|trillion|[kKmMbB]n?)\b)?"
@@ -69,7 +70,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             rf"|{_TIME}\s?[ap]\.?m\b\.?"
             rf"|\+\d{{1,3}}(?:[ -]\(?\d{{1,12}}\)?){{1,6}}"
             rf"|[A-Z]{{2}}\d{{2}}(?:\s[0-9A-Z]{{4}}){{1,7}}(?:\s[0-9A-Z]{{1,3}})?(?![\w])"
-            rf"|\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}}){{1,6}}(?:[.,]\d{{1,20}})?(?![\d.,:/-])"
+            rf"|\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}}){{1,6}}(?:[.,]\d{{1,20}})?(?![.,:/-]?\d)"
             rf"|(?:No|Nr|Fig|Eq|Sec|Tab|Ch|Art|Abb|p|pp|v|ver|version|page|§)\.?\s\d[\w.-]*\w)"
             r"(?<=[\w.%‰°€$£¥₹²³)])",
             re.IGNORECASE,

@@ -39,7 +39,7 @@ def quantities(unit: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
         (
             "number",
             re.compile(
-                r"(?<![\w.,:/+-])\d{1,9}[ ](?:out[ ])?(?:of|von|sur)[ ](?:the[ ])?\d{1,9}"
+                r"(?<![\w.,:/+-])\d{1,9}[ ](?:out[ ])?(?:of|in|von|sur)[ ](?:the[ ])?\d{1,9}"
                 r"(?![\w]|[.,:/-]\d)",
                 re.IGNORECASE,
             ),

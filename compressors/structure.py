@@ -7,6 +7,7 @@ from bisect import bisect_right
 
 from .binding import bound
 from .governed import leads, parents
+from .numbers import joined_numbers
 from .pieces import OPENERS, Piece, pieces
 from .units import Unit, Units
 
@@ -27,7 +28,7 @@ def split(text: str) -> Units:
     >>> split("- Pay 1,234.56 (now).").content(1)
     'Pay'
     """
-    found = bound(text, pieces(text))
+    found = bound(text, joined_numbers(text, pieces(text)))
     found, pairs = _glued(found, _pairs(text, found))
     if not any(piece.role == "word" for piece in found):
         for piece in found:
