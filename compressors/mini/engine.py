@@ -110,7 +110,7 @@ class Engine:
     def _read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         network, tokenizer = self.load()
         encoded = encode(tokenizer, [passage.text for passage in passages])
-        asked: list[int] = encode(tokenizer, [question])[0].ids[:QUESTION_TOKENS]
+        asked = _shortened(encode(tokenizer, [question])[0].ids)
         titles = [e.ids[:TITLE_TOKENS] for e in encode(tokenizer, [p.title for p in passages])]
         separator = int(tokenizer.token_to_id("[SEP]"))
         head = [int(tokenizer.token_to_id("[CLS]")), *asked, *([separator] if asked else [])]
@@ -215,6 +215,13 @@ def best_device() -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _shortened(ids: list[int]) -> list[int]:
+    """Return the start and the end of a question that is too long: most ask at one of them."""
+    if len(ids) <= QUESTION_TOKENS:
+        return ids
+    return [*ids[: QUESTION_TOKENS // 3], *ids[-(QUESTION_TOKENS - QUESTION_TOKENS // 3) :]]
 
 
 def encode(tokenizer: Any, texts: Sequence[str]) -> list[Any]:

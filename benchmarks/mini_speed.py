@@ -1,0 +1,64 @@
+"""How fast headrace-mini loads and reads, beside the same weights in transformers.
+
+    python benchmarks/mini_speed.py --data DATA [--runs 3]
+
+Loading is measured after torch was imported; reading in tokens a second over held-out SQuAD
+paragraphs, all in one call, no question. Medians of interleaved runs: compare the rows of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from headrace.compressors import TokenClassifier, make_counter, split
+from headrace.compressors.mini import export
+from headrace.compressors.mini.engine import Engine, Passage
+from headrace.compressors.mini.weights import DATA
+from headrace.compressors.training.sources import squad
+
+
+def main() -> None:
+    """Print seconds and tokens a second."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--paragraphs", type=int, default=60)
+    options = parser.parse_args()
+    paragraphs = [p for article in squad(options.data, held_out=True) for p in article.paragraphs]
+    texts = paragraphs[: options.paragraphs]
+    loading: list[float] = []
+    for _ in range(options.runs):
+        started = time.perf_counter()
+        Engine().load()
+        loading.append(time.perf_counter() - started)
+    print(f"{torch.get_num_threads()} threads; loads in {statistics.median(loading):.2f} s")
+    tokens = sum(make_counter(str(DATA)).count_many(texts))
+    units = [split(text) for text in texts]
+    speeds: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        classifier = TokenClassifier(str(export(Path(folder) / "mini")))
+        classifier.score(units[:2])
+        for _ in range(options.runs):
+            started = time.perf_counter()
+            classifier.score(units)
+            seconds = {"transformers (TokenClassifier)": time.perf_counter() - started}
+            for precision in ("float32", "bfloat16"):
+                engine = Engine(precision="bfloat16" if precision == "bfloat16" else "float32")
+                engine.read("", [Passage("warm")])
+                started = time.perf_counter()
+                engine.read("", [Passage(text) for text in texts])
+                seconds[f"mini, {precision}"] = time.perf_counter() - started
+            for name, spent in seconds.items():
+                speeds.setdefault(name, []).append(tokens / spent)
+    for name, found in speeds.items():
+        print(f"| {name} | {statistics.median(found):,.0f} tokens/s |")
+
+
+if __name__ == "__main__":
+    main()
