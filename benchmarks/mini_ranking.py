@@ -28,6 +28,7 @@ from headrace.compressors.training.measuring import Ranking, interval, nq_held_o
 from headrace.compressors.training.start import Teacher
 
 SETS = ("scifact", "cranfield", "cacm")
+Named = Sequence[tuple[str, Reranker | None]]
 
 
 class Cosine:
@@ -72,12 +73,43 @@ def cell(values: Sequence[float]) -> str:
     return f"{sum(values) / len(values):.3f} [{low:.3f}, {high:.3f}]"
 
 
+def rank(folder: Path, sets: Sequence[str], queries: int, rerankers: Named) -> None:
+    """Print nDCG@10, a row a reranker."""
+    data: dict[str, list[Ranking]] = {}
+    for name in sets:
+        found = rankings(folder, name)
+        data[name] = random.Random(0).sample(found, min(queries or len(found), len(found)))
+    print("nDCG@10\n\n| reranker | " + " | ".join(f"{n}, {len(data[n])}" for n in sets) + " |")
+    print("|---" * (len(sets) + 1) + "|", flush=True)
+    for label, reranker in rerankers:
+        cells = [
+            cell([ndcg(order(reranker, r.query, r.documents), r.relevant) for r in data[name]])
+            for name in sets
+        ]
+        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+
+
+def find(folder: Path, rerankers: Named) -> None:
+    """Print how often the gold document is among the first, a row a reranker."""
+    asked = nq_held_out(folder, 1000, 0)
+    print(f"\nNQ, gold of 20 among the first, {len(asked)} questions\n")
+    print("| reranker | 1 | 3 | 5 |\n|---|---|---|---|", flush=True)
+    for label, reranker in rerankers:
+        places = [
+            [d.id for d in order(reranker, one.question, one.documents)].index(str(one.gold))
+            for one in asked
+        ]
+        cells = [cell([float(place < depth) for place in places]) for depth in (1, 3, 5)]
+        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--queries", type=int, default=50, help="a set, 0 for all")
     parser.add_argument("--weights", type=Path, default=DATA)
+    parser.add_argument("--sets", nargs="+", choices=[*SETS, "nq"], default=[*SETS, "nq"])
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     options = parser.parse_args()
     mini = (options.weights, None, options.precision)
@@ -91,29 +123,10 @@ def main() -> None:
         ("mini, without the trained model", MiniReranker(*mini, model=0.0)),
         ("mini", MiniReranker(*mini)),
     ]
-    data: dict[str, list[Ranking]] = {}
-    for name in SETS:
-        found = rankings(options.data, name)
-        size = min(options.queries or len(found), len(found))
-        data[name] = random.Random(0).sample(found, size)
-    print("nDCG@10\n\n| reranker | " + " | ".join(f"{n}, {len(data[n])}" for n in SETS) + " |")
-    print("|---" * (len(SETS) + 1) + "|", flush=True)
-    for label, reranker in rerankers:
-        cells = [
-            cell([ndcg(order(reranker, r.query, r.documents), r.relevant) for r in data[name]])
-            for name in SETS
-        ]
-        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
-    asked = nq_held_out(options.data, 1000, 0)
-    print(f"\nNQ, gold of 20 among the first, {len(asked)} questions\n")
-    print("| reranker | 1 | 3 | 5 |\n|---|---|---|---|", flush=True)
-    for label, reranker in rerankers[1:]:
-        places = [
-            [d.id for d in order(reranker, one.question, one.documents)].index(str(one.gold))
-            for one in asked
-        ]
-        cells = [cell([float(place < depth) for place in places]) for depth in (1, 3, 5)]
-        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+    if sets := [name for name in SETS if name in options.sets]:
+        rank(options.data, sets, options.queries, rerankers)
+    if "nq" in options.sets:
+        find(options.data, rerankers[1:])
     print(f"\n{time.perf_counter() - started:.0f} s")
 
 
