@@ -77,7 +77,7 @@ def compress(
     target_tokens: Annotated[int | None, typer.Option(help="Tokens to keep at most.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Least importance, 0 to 1.")] = None,
     question: Annotated[str | None, typer.Option(help="What the text will be asked.")] = None,
-    compressor: Annotated[str, typer.Option(help="auto, lexical, or a model.")] = "auto",
+    compressor: Annotated[str, typer.Option(help="auto, lexical, mini, or a model.")] = "auto",
     tokenizer: Annotated[
         str | None, typer.Option(help="What counts the tokens: a Hugging Face name or folder.")
     ] = None,
@@ -134,7 +134,7 @@ def rerank(
     question: Annotated[str, typer.Option(help="What the documents should answer.")],
     file: File = "-",
     top_k: Annotated[int | None, typer.Option(help="How many to keep.")] = None,
-    method: Annotated[str, typer.Option(help="auto, bm25, bi-encoder, or a model.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, bm25, bi-encoder, mini, or a model.")] = "auto",
     as_json: Json = False,
 ) -> None:
     """Rank JSON Lines documents ({"id", "text", "title"?}) by how well they answer a question.

@@ -21,7 +21,7 @@ def make_reranker(method: str = "auto") -> Reranker:
     """Return a reranker by name.
 
     "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; the name or folder
-    of a sentence-transformers model; "auto" for the embedded model where it is on this machine
+    of a sentence-transformers model; "mini" for the embedded model's early weights; "auto" for the embedded model where it is on this machine
     (of more than 200 documents BM25 chooses the 100 that it reads, see ``Cascade``), else BM25.
 
     Raises ModelUnavailable when the model is not found, InvalidRequest when it is none for
@@ -34,13 +34,17 @@ def make_reranker(method: str = "auto") -> Reranker:
         return Cascade(BiEncoder("minilm")) if locate("minilm") else BM25()
     if method == "bm25":
         return BM25()
+    if method == "mini":
+        from ..mini import MiniReranker
+
+        return MiniReranker()
     try:
         return BiEncoder("minilm" if method == "bi-encoder" else method)
     except ModelUnavailable as error:
         if not is_bare_word(method):
             raise
         raise ModelUnavailable(
-            f"no method {method!r}: choose auto, bm25, bi-encoder, or a model's name or folder;"
+            f"no method {method!r}: choose auto, bm25, bi-encoder, mini, or a model's name or folder;"
             f" {error}"
         ) from error
 

@@ -14,8 +14,9 @@ __all__ = ["Lexical", "Scorer", "TokenClassifier", "make_scorer"]
 def make_scorer(name: str = "auto") -> Scorer:
     """Return a scorer by name.
 
-    "auto" and "lexical" need no model. Anything else is a token classifier's name or folder,
-    found by ``headrace.middleware.models.resolve`` and loaded on first use.
+    "auto" and "lexical" need no model; "mini" is the embedded model (docs/headrace-mini.md), early
+    weights yet, which know a question. Anything else is a token classifier's name or folder, found
+    by ``headrace.middleware.models.resolve`` and loaded on first use.
 
     Raises InvalidRequest when the model has no token-classification head with two labels, and
     ModelUnavailable when it is not found.
@@ -25,11 +26,15 @@ def make_scorer(name: str = "auto") -> Scorer:
     """
     if name in ("auto", "lexical"):
         return Lexical()
+    if name == "mini":
+        from ..mini import Mini  # imports this package for the texts that it leaves to Lexical
+
+        return Mini()
     try:
         return TokenClassifier(name)
     except ModelUnavailable as error:
         if not is_bare_word(name):
             raise
         raise ModelUnavailable(
-            f"no compressor {name!r}: choose auto, lexical, or a model's name or folder; {error}"
+            f"no compressor {name!r}: choose auto, lexical, mini, or a model's name or folder; {error}"
         ) from error
