@@ -36,9 +36,9 @@ class Compress(Transform):
     ``last_user="context"`` lets the last user turn be cut too, but for its first and last sentence
     and every sentence that asks something. A document that nothing is left of is left out.
 
-    ``compressor`` is "auto", "lexical", "mini" or a token-classification model; ``tokenizer`` is what
-    tokens are counted with (the engine's own, so that the budget is what the engine sees); text
-    that matches a ``keep`` pattern stays.
+    ``compressor`` is "auto", "lexical", "mini" or a token-classification model; ``tokenizer`` is
+    what tokens are counted with (the engine's own, so that the budget is what the engine sees);
+    text that matches a ``keep`` pattern stays.
     """
 
     name: ClassVar[str] = "compress"

@@ -20,9 +20,10 @@ __all__ = ["BM25", "BiEncoder", "Cascade", "Reranker", "make_reranker", "rerank"
 def make_reranker(method: str = "auto") -> Reranker:
     """Return a reranker by name.
 
-    "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; the name or folder
-    of a sentence-transformers model; "mini" for the embedded model's early weights; "auto" for the embedded model where it is on this machine
-    (of more than 200 documents BM25 chooses the 100 that it reads, see ``Cascade``), else BM25.
+    "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; "mini" for the
+    embedded model's early weights; the name or folder of a sentence-transformers model; "auto"
+    for all-MiniLM-L6-v2 where it is on this machine (of more than 200 documents BM25 chooses the
+    100 that it reads, see ``Cascade``), else BM25.
 
     Raises ModelUnavailable when the model is not found, InvalidRequest when it is none for
     sentences.
@@ -44,8 +45,8 @@ def make_reranker(method: str = "auto") -> Reranker:
         if not is_bare_word(method):
             raise
         raise ModelUnavailable(
-            f"no method {method!r}: choose auto, bm25, bi-encoder, mini, or a model's name or folder;"
-            f" {error}"
+            f"no method {method!r}: choose auto, bm25, bi-encoder, mini, or a model's name or"
+            f" folder; {error}"
         ) from error
 
 

@@ -36,5 +36,6 @@ def make_scorer(name: str = "auto") -> Scorer:
         if not is_bare_word(name):
             raise
         raise ModelUnavailable(
-            f"no compressor {name!r}: choose auto, lexical, mini, or a model's name or folder; {error}"
+            f"no compressor {name!r}: choose auto, lexical, mini, or a model's name or folder;"
+            f" {error}"
         ) from error
