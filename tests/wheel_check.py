@@ -35,6 +35,8 @@ def main() -> None:
         run("rerank", "--question", "How heavy is a stone?", stdin=DOCUMENTS).splitlines()[0]
     )
     assert first["id"] == 2, first
+    mini = run("compress", "--compressor", "mini", "--rate", "0.5", "--json", stdin=TEXT)
+    assert json.loads(mini)["compressor"] == "mini", mini  # its weights came with the wheel
     sys.stdout.write(f"the wheel of headrace {headrace.__version__} works\n")
 
 
