@@ -34,7 +34,7 @@ def is_held_out(record: dict[str, Any]) -> bool:
     """Whether an NQ record is for measuring: two of three questions are.
 
     >>> is_held_out({"question": "who got the first nobel prize in physics"})
-    True
+    False
     """
     digest = hashlib.sha256(str(record["question"]).strip().lower().encode()).digest()
     return digest[0] % 3 != 0
