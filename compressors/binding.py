@@ -10,7 +10,6 @@ from .scorers.vocabulary import LINKS, PHRASES, STOP_WORDS, binds, is_negation, 
 _REACH = 4
 _MOST = 8
 _BACK = 3
-_WRAPPED = 50
 _SAMPLE = 2000
 _LONGEST = 16
 _WHOLE = frozenset(("fence", "front", "table", "json", "data", "comment", "tag", "pair"))
@@ -23,6 +22,7 @@ def bound(text: str, found: Sequence[Piece]) -> list[Piece]:
     of its clause goes with the content word before it ("zahlt nicht"). Only white space may lie
     between, and no end of a line but that of wrapped prose.
     """
+    found = _stressed(text, found)
     words = [_plain(text, piece) for piece in found]
     sample = [word for word in words[:_SAMPLE] if word]
     stop = LINKS | STOP_WORDS["en"] | STOP_WORDS[language(sample)]
@@ -44,7 +44,19 @@ def _plain(text: str, piece: Piece) -> str:
     """Return a short word in lower case, nothing for all else."""
     if piece.role != "word" or piece.kind != "word" or piece.end - piece.body > _LONGEST:
         return ""
-    return text[piece.body : piece.end].lower().replace("’", "'")
+    return text[piece.body : piece.end].lower().replace("’", "'").strip("*_")
+
+
+def _stressed(text: str, found: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces with a negation in emphasis (``*not*``) as one word."""
+    merged: list[Piece] = []
+    for piece in found:
+        opened = len(merged) > 1 and merged[-2].role == "open" and piece.role == "close"
+        if opened and text[piece.body] in "*_" and is_negation(_plain(text, merged[-1])):
+            merged[-2:] = [Piece(merged[-2].body, piece.end)]
+        else:
+            merged.append(piece)
+    return merged
 
 
 def _is_binder(words: Sequence[str], i: int) -> bool:
@@ -97,8 +109,7 @@ def _is_one_line(text: str, start: int, body: int) -> bool:
     space = text[start:body]
     if len(space.splitlines()) <= 1 and space[-1] not in "\n\r\u2028":
         return True
-    long = start - text.rfind("\n", 0, start) > _WRAPPED
-    return long and text[body].islower() and space.count("\n") == 1
+    return text[body].islower() and space.count("\n") == 1
 
 
 def _bind_back(text: str, merged: list[Piece], piece: Piece, stop: frozenset[str]) -> bool:

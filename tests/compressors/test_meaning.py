@@ -158,3 +158,17 @@ def test_emphasis_stays_or_goes_in_pairs(text: str, rate: float) -> None:
     out = squeeze(text, rate)
     assert out.count("**") % 2 == 0
     assert "****" not in out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The door is not\nopen to the public on any of these days.",
+        "The door is *not* open and the hall must be cleaned.",
+        "The door is **not** open and the hall must be cleaned.",
+    ],
+)
+def test_neither_a_line_break_nor_emphasis_parts_a_negation_from_its_word(text: str) -> None:
+    for percent in range(5, 100, 3):
+        [result] = COMPRESSOR.compress([text], Budget(rate=percent / 100))
+        assert "open" not in result.text or "not" in result.text
