@@ -88,18 +88,17 @@ def compress(
     html: Annotated[Path | None, typer.Option(help="Write what was cut as an HTML page.")] = None,
 ) -> None:
     """Make a text shorter by dropping what matters least (half of it, unless told otherwise)."""
-    from ..compressors import Budget, Compressor, make_counter, make_scorer, to_html
+    from ..compressors import Compressor, to_html
+    from . import parts
     from .files import check_writable, read_text, write_text
 
-    if rate is None and target_tokens is None and threshold is None:
-        rate = 0.5
-    budget = Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
+    budget = parts.budget(rate, target_tokens, threshold)
     if html is not None:
         check_writable(html)
     text = read_text(file)
     if not text:
         _say(f"note: {'standard input' if file == '-' else file} is empty; nothing to compress")
-    engine = Compressor(make_scorer(compressor), make_counter(tokenizer))
+    engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
     (result,) = engine.compress(
         [text], budget, question=question, keep=keep or (), formats=[Path(file).suffix or None]
     )

@@ -52,7 +52,9 @@ class Dispatcher:
         try:
             async with asyncio.timeout_at(deadline):
                 capabilities = await self.backend.capabilities()
-        except TimeoutError:
+        except TimeoutError as error:
+            if deadline is None:  # the engine's own time-out, not ours
+                raise BackendError(f"the engine did not say what it can do: {error}") from error
             raise _late(request) from None
         _check(request, capabilities)
         request = _sendable(request.with_documents_inline())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..compressors import (
+    Budget,
     Reranker,
     Scorer,
     TokenCounter,
@@ -12,6 +13,15 @@ from ..compressors import (
     make_reranker,
     make_scorer,
 )
+
+DEFAULT_RATE = 0.5
+
+
+def budget(rate: float | None, target_tokens: int | None, threshold: float | None) -> Budget:
+    """Return the one budget that was given, half of the tokens when none was."""
+    if rate is None and target_tokens is None and threshold is None:
+        rate = DEFAULT_RATE
+    return Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
 
 
 @lru_cache(maxsize=8)

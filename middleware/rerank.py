@@ -41,9 +41,12 @@ class Rerank(Transform):
         if not request.documents:
             row = StageReport(self.name, "no documents to rank")
             return replace(request, report=request.report.add(row))
-        unique = tuple({(d.title, d.text): d for d in reversed(request.documents)}.values())[::-1]
+        unique: dict[tuple[str, str], Document] = {}
+        for document in request.documents:
+            unique.setdefault((document.title, document.text), document)
         num_same = len(request.documents) - len(unique)
-        ranked = await asyncio.to_thread(self._rank, replace(request, documents=unique))
+        once = replace(request, documents=tuple(unique.values()))
+        ranked = await asyncio.to_thread(self._rank, once)
         same = f", {num_same} of them copies" if num_same else ""
         row = StageReport(
             self.name,

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import Any, Literal, cast, overload
 
 from ..backends import Backend, make_backend
-from ..compressors import Budget, Compressed, Compressor
+from ..compressors import Compressed, Compressor
 from ..compressors import rerank as rank
 from . import parts
 from .blocking import Loop
@@ -74,9 +74,7 @@ def compress(
     """
     if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest(f"question is a text, got {type(question).__name__}")
-    if rate is None and target_tokens is None and threshold is None:
-        rate = 0.5
-    budget = Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
+    budget = parts.budget(rate, target_tokens, threshold)
     engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
     many = [texts] if isinstance(texts, str) else texts
     results = engine.compress(many, budget, question=question, keep=keep)
@@ -92,9 +90,9 @@ def rerank(
 ) -> list[Document]:
     """Return the documents that answer the question best, best first, with ``score`` set.
 
-    ``method`` is "auto", "bm25", "bi-encoder" or a sentence-transformers model. Documents are
-    texts, mappings with ``text`` (and ``id``, ``title``, other keys as metadata) or Document; what
-    they carry is kept.
+    ``method`` is "auto", "bm25", "bi-encoder", "mini" or a sentence-transformers model. Documents
+    are texts, mappings with ``text`` (and ``id``, ``title``, other keys as metadata) or Document;
+    what they carry is kept.
     """
     return rank(question, _documents(documents), top_k=top_k, reranker=parts.reranker(method))
 

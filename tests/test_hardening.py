@@ -136,6 +136,19 @@ def test_the_deadline_covers_a_server_that_does_not_say_what_it_can() -> None:
     assert run_virtual(main()) < 2
 
 
+def test_an_engines_own_timeout_without_a_deadline_is_the_engines_error() -> None:
+    class Slow(SimulatedEngine):  # type: ignore[misc]
+        async def capabilities(self) -> Capabilities:
+            raise TimeoutError("too slow")
+
+    async def main() -> None:
+        async for _ in Dispatcher(Slow(lambda r: "x"))(Request.of("x")):
+            pass
+
+    with pytest.raises(BackendError, match="too slow"):
+        run_virtual(main())
+
+
 def test_lone_surrogates_reach_no_engine() -> None:
     engine = SimulatedEngine(lambda request: "fine")
 

@@ -27,6 +27,12 @@ async def test_copies_are_dropped_and_counted() -> None:
     assert "1 of them copies" in after.report.stages[-1].decision
 
 
+async def test_copies_do_not_change_the_order_of_equals() -> None:
+    documents = tuple(Document(text) for text in ("alpha", "beta", "alpha"))
+    after = await Rerank(method="bm25").transform(Request.of("gamma?", documents=documents))
+    assert [d.text for d in after.documents] == ["alpha", "beta"]
+
+
 async def test_without_documents_nothing_happens() -> None:
     after = await Rerank(method="bm25").transform(Request.of(QUESTION))
     assert after.report.stages[-1].decision == "no documents to rank"
