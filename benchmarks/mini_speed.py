@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--paragraphs", type=int, default=60)
     options = parser.parse_args()
-    paragraphs = [p for article in squad(options.data, held_out=True) for p in article.paragraphs]
+    paragraphs = [p for article in squad(options.data, "test") for p in article.paragraphs]
     texts = paragraphs[: options.paragraphs]
     loading: list[float] = []
     for _ in range(options.runs):

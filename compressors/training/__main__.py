@@ -17,7 +17,7 @@ from ..mini import weights
 from .corpus import Corpus
 from .encode import Encode, Row
 from .finish import write
-from .held_out import FILES, SQUAD_ARTICLES
+from .held_out import DEV_ARTICLES, FILES, SQUAD_ARTICLES
 from .loop import Settings, train
 from .pairs import pairs
 from .records import Group
@@ -49,11 +49,11 @@ def run(options: argparse.Namespace) -> None:
         epoch = _own(groups, base_tokenizer())
         held_out: dict[str, Any] = {}
     else:
-        settings = Settings(options.steps or 1800, seed=options.seed)
+        settings = Settings(options.steps or 5000, seed=options.seed)
         network = base_network(settings.seed, dropout=0.1)
         corpus = Corpus(options.data, base_tokenizer(), Teacher(device), settings.seed)
         groups, epoch = corpus.groups(0), corpus.rows
-        held_out = {"squad_articles": SQUAD_ARTICLES, "files": FILES}
+        held_out = {"test": SQUAD_ARTICLES, "dev": DEV_ARTICLES, "files": FILES}
     about = {
         "groups": dict(Counter(group.source for group in groups)),
         "held_out": held_out,
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--pairs", type=Path, help="JSON lines to fine-tune the shipped weights on")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     parser.add_argument("--start", type=Path, help="model to fine-tune, default: the shipped one")
-    parser.add_argument("--steps", type=int, help="default: 1800 with --data, 300 with --pairs")
+    parser.add_argument("--steps", type=int, help="default: 5000 with --data, 300 with --pairs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=0, help="CPU threads, 0: torch's choice")
     return parser

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import mining, sources
+from . import mining, sources, vary
 from .encode import Encode, Row
-from .labels import content_words
-from .records import Example, Group
+from .records import Group
 
 
 class Corpus:
@@ -21,6 +19,7 @@ class Corpus:
         self._embed = embed
         self._seed = seed
         self._encode = Encode(tokenizer, limit=224)
+        self._mask = int(tokenizer.token_to_id("[MASK]"))
         self._articles = sources.squad(folder)
         self._latest: dict[int, list[Group]] = {}
 
@@ -47,16 +46,19 @@ class Corpus:
             *_share(list(sources.meetings(folder, rng)), 0.3, rng),
             *_share(list(sources.cloze(folder, rng)), 0.2, rng),
         ]
-        return [_reworded(group, rng) for group in found]
+        return [vary.reworded(group, rng) for group in found]
 
     def rows(self, number: int) -> list[list[Row]]:
-        """Return the rows of pass ``number``, with the teacher's cosines."""
+        """Return the rows of pass ``number``, cropped and masked, with the teacher's cosines."""
         groups = self.groups(number)
+        rng = random.Random(f"{self._seed}:{number}:rows")
         compared = [group for group in groups if len(group.examples) > 1]
         self._embed([t for g in compared for e in g.examples for t in (e.question, e.passage)])
-        return [
-            self._encode.group(group, i, self._cosines(group)) for i, group in enumerate(groups)
-        ]
+        encoded = (
+            self._encode.group(vary.cropped(group, rng), i, self._cosines(group))
+            for i, group in enumerate(groups)
+        )
+        return [vary.masked(rows, self._mask, rng) for rows in encoded]
 
     def _cosines(self, group: Group) -> list[float] | None:
         if len(group.examples) < 2:
@@ -68,17 +70,3 @@ class Corpus:
 
 def _share(groups: list[Group], share: float, rng: random.Random) -> list[Group]:
     return rng.sample(groups, int(len(groups) * share))
-
-
-def _reworded(group: Group, rng: random.Random) -> Group:
-    """Return the group with its question as people type it: no question mark, key words only."""
-    question = group.examples[0].question
-    if not question:
-        return group
-    chance = rng.random()
-    if chance < 0.4:
-        question = question.rstrip("?. ") or question
-    elif chance < 0.5:
-        question = " ".join(content_words(question)) or question
-    examples: tuple[Example, ...] = tuple(replace(e, question=question) for e in group.examples)
-    return replace(group, examples=examples)

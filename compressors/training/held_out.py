@@ -19,6 +19,9 @@ SQUAD_ARTICLES = (
 )
 """SQuAD articles for measuring, left out of both versions (1.1's last ten)."""
 
+DEV_ARTICLES = ("Steam_engine", "Kenya")
+"""SQuAD articles that are not trained on either: what mixing weights are chosen on."""
+
 FILES = (
     "hotpotqa/dev.jsonl.gz",
     "qmsum/qmsum_val.jsonl.gz",

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ...middleware.types import Document
 from .files import read_lines, read_text
@@ -24,11 +24,13 @@ class Asked:
     gold: int = 0
 
 
-def squad_held_out(folder: Path, size: int, seed: int) -> list[Asked]:
+def squad_held_out(
+    folder: Path, size: int, seed: int, part: Literal["dev", "test"] = "test"
+) -> list[Asked]:
     """Return questions of the held-out articles; the answer is the first annotator's."""
     found = [
         Asked(a.question, a.answers[:1], (Document(article.paragraphs[a.paragraph]),))
-        for article in squad(folder, held_out=True)
+        for article in squad(folder, part)
         for a in article.asked
         if a.answers and a.answers[0] in article.paragraphs[a.paragraph]
     ]

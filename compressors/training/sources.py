@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .files import read_lines, read_text
-from .held_out import SQUAD_ARTICLES, is_held_out
+from .held_out import DEV_ARTICLES, SQUAD_ARTICLES, is_held_out
 from .labels import (
     answer_marks,
     blind_marks,
@@ -47,18 +47,23 @@ class Article:
     asked: tuple[Asked, ...]
 
 
-def squad(folder: Path, *, held_out: bool = False) -> list[Article]:
-    """Return SQuAD 1.1's articles with 2.0's unanswerable questions, those to train on.
+Part = Literal["train", "dev", "test"]
 
-    ``held_out`` returns the others, with 1.1's questions only.
+
+def squad(folder: Path, part: Part = "train") -> list[Article]:
+    """Return the articles of one part of SQuAD 1.1; to train on, with 2.0's unanswerable questions.
+
+    "dev" is for choices, "test" for measuring.
     """
     articles: list[Article] = []
-    unanswerable = {} if held_out else _unanswerable(folder)
+    unanswerable = _unanswerable(folder) if part == "train" else {}
     import json
 
     loaded: dict[str, Any] = json.loads(read_text(folder / "squad" / "squad_v1.json.gz"))
     for article in loaded["data"]:
-        if (article["title"] in SQUAD_ARTICLES) != held_out:
+        title = article["title"]
+        own = "test" if title in SQUAD_ARTICLES else "dev" if title in DEV_ARTICLES else "train"
+        if own != part:
             continue
         paragraphs: list[str] = [p["context"] for p in article["paragraphs"]]
         asked = [

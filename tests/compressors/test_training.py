@@ -77,7 +77,7 @@ def test_articles_are_held_out_whole(tmp_path: Path) -> None:
         with gzip.open(tmp_path / "squad" / f"squad_{version}.json.gz", "wt") as file:
             json.dump(data, file)
     assert [a.title for a in squad(tmp_path)] == ["Kenya"]
-    assert [a.title for a in squad(tmp_path, held_out=True)] == ["Normans"]
+    assert [a.title for a in squad(tmp_path, "test")] == ["Normans"]
 
 
 def test_a_missing_data_set_is_named(tmp_path: Path) -> None:
