@@ -35,23 +35,45 @@ def closure(
     ]
 
 
-def render(units: Units, kept: Sequence[bool], pinned: frozenset[int] = frozenset()) -> list[Span]:
+def render(
+    units: Units,
+    kept: Sequence[bool],
+    pinned: frozenset[int] = frozenset(),
+    spaces: frozenset[int] = frozenset(),
+    folds: bool = False,
+) -> list[Span]:
     """Return the spans of the text to keep, in order, merged, none empty.
 
     ``kept`` is closed already (``closure``). Between two kept units stays the strongest of the
     white space that was there: a paragraph break before a line break before a space. The white
-    space before a unit in ``pinned`` stays as it is. When dropping would write two words or
-    numbers as one, the unit before the second stays.
+    space before a unit in ``pinned`` stays as it is, that before one in ``spaces`` also without
+    the unit (``folds``: but for one that repeats what was kept last). When dropping would write
+    two words or numbers as one, the unit before the second stays.
     """
-    if all(kept):
-        return [(0, len(units.text))] if units.text and units.units else []
+    if all(kept) and units.units:
+        return [(0, len(units.text))] if units.text else []
     spans: list[Span] = []
     previous: int | None = None
-    for i, keep in enumerate(kept):
+    space = ""  # what ``spaces`` kept since the last kept unit
+    for i, keep in enumerate([*kept, False]):
+        if i in spaces:
+            start, body = _space(units, i)
+            if not (folds and space == units.text[start:body]):
+                _append(spans, [(start, body)])
+            space = units.text[start:body]
         if keep:
-            _append(spans, _joint(units, previous, i, pinned))
-            previous = i
+            bare = [(units.units[i].body, units.units[i].end)]
+            is_bare = i in spaces or (space and i not in pinned)
+            _append(spans, bare if is_bare else _joint(units, previous, i, pinned))
+            previous, space = i, ""
     return spans
+
+
+def _space(units: Units, i: int) -> Span:
+    """Return the white space before a unit; that at the end of the text, one past the last."""
+    if i < len(units.units):
+        return units.units[i].start, units.units[i].body
+    return units.tail, len(units.text)
 
 
 def text_of(text: str, spans: Iterable[Span]) -> str:
@@ -84,7 +106,7 @@ def _joint(units: Units, previous: int | None, i: int, pinned: frozenset[int]) -
             best, rank = j, other
     if not rank:
         before, first = text[units.units[previous].end - 1], text[unit.body]
-        if _fuses(before, first):
+        if fuses(before, first):
             return [(units.units[i - 1].body, unit.end)]
     space = units.units[best]
     return [(space.start, space.body), (unit.body, unit.end)]
@@ -107,7 +129,7 @@ def _rank(text: str, unit: Unit) -> int:
     return 1 + min(breaks, 2)
 
 
-def _fuses(before: str, first: str) -> bool:
+def fuses(before: str, first: str) -> bool:
     """Whether two characters side by side would read as one word or number."""
     if before in _NUMERALS and first in _NUMERALS:
         return True

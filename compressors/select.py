@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import fsum
 
 from .budget import Budget
 from .render import Span, closure, render, text_of
-from .tidy import tidied
+from .tidy import tidied, without_repeats
 from .tokens import TokenCounter
 from .units import Units
 
@@ -22,13 +24,19 @@ class Scored:
     """A text's units, a score in [0, 1] for each of them, and what must stay.
 
     ``forced`` are indices of units that stay whatever their score, ``pinned`` those whose white
-    space stays as well.
+    space stays as well, ``dropped`` those that go. Of ``repeats`` (forced, too) one stays where
+    equal ones would follow each other. ``spaces`` are units whose white space stays without them
+    (one past the last: that at the end of the text); ``folds`` folds repeats of it, too.
     """
 
     units: Units
     scores: Sequence[float]
     forced: frozenset[int] = frozenset()
     pinned: frozenset[int] = frozenset()
+    dropped: frozenset[int] = frozenset()
+    repeats: frozenset[int] = frozenset()
+    spaces: frozenset[int] = frozenset()
+    folds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +54,20 @@ class _Word:
     unit: int
 
 
-def select(texts: Sequence[Scored], budget: Budget, limit: int, counter: TokenCounter) -> Selection:
+def select(
+    texts: Sequence[Scored], budget: Budget, limit: int | None, counter: TokenCounter
+) -> Selection:
     """Keep the best units of all texts together, within ``limit`` tokens counted on the result.
 
     One threshold for all of them (LLMLingua-2, appendix on dynamic rates: a dense text keeps
     more than a dull one). Units of equal score are taken in an order spread evenly over the
     texts, the same every time. Room that the threshold leaves is filled with the best units
-    that fit. ``limit`` is not used with a threshold budget.
+    that fit. Without a limit the budget's threshold or quality says how many stay.
     """
     ranked = _ranked(texts)
-    if budget.threshold is not None:
-        least = budget.threshold
-        best = [word for word in ranked if texts[word.text].scores[word.unit] >= least]
-        return _Trial(texts, counter).of(best)
     trial = _Trial(texts, counter)
+    if limit is None:
+        return trial.of(ranked[: _num_good(texts, ranked, budget)])
     base = trial.of(())
     if sum(base.tokens) > limit:
         return Selection(base.spans, base.tokens, is_over=True)
@@ -82,7 +90,7 @@ class _Trial:
         for word in words:
             kept[word.text][word.unit] = True
         spans = [
-            render(scored.units, _closed(scored, flags), scored.pinned)
+            render(scored.units, _closed(scored, flags), scored.pinned, scored.spaces, scored.folds)
             for scored, flags in zip(self.texts, kept, strict=True)
         ]
         texts = [text_of(s.units.text, part) for s, part in zip(self.texts, spans, strict=True)]
@@ -91,7 +99,28 @@ class _Trial:
 
 def _closed(scored: Scored, flags: Sequence[bool]) -> list[bool]:
     closed = closure(scored.units.units, flags, scored.forced)
-    return closed if all(closed) else tidied(scored.units, closed, scored.forced)
+    for i in scored.dropped:
+        closed[i] = False
+    if not all(closed):
+        closed = tidied(scored.units, closed, scored.forced)
+    return without_repeats(scored.units, closed, scored.repeats) if scored.repeats else closed
+
+
+def _num_good(texts: Sequence[Scored], ranked: Sequence[_Word], budget: Budget) -> int:
+    """Return how many of the best words reach the threshold, or the share of all scores."""
+    if budget.threshold is not None:
+        least = budget.threshold
+        return sum(texts[word.text].scores[word.unit] >= least for word in ranked)
+    forced = fsum(
+        scored.scores[i]
+        for scored in texts
+        for i in scored.forced
+        if scored.units.units[i].role == "word"
+    )
+    values = [texts[word.text].scores[word.unit] for word in ranked]
+    wanted = (budget.quality or 0.0) * (forced + fsum(values)) - forced
+    sums = [0.0, *accumulate(values)]
+    return min(bisect_left(sums, wanted - 1e-9), len(ranked))
 
 
 def _ranked(texts: Sequence[Scored]) -> list[_Word]:
@@ -99,7 +128,7 @@ def _ranked(texts: Sequence[Scored]) -> list[_Word]:
         _Word(text, unit)
         for text, scored in enumerate(texts)
         for unit in scored.units.words
-        if unit not in scored.forced
+        if unit not in scored.forced and unit not in scored.dropped
     ]
     places = {word: _spread(place) for place, word in enumerate(words)}
     words.sort(key=lambda word: (-texts[word.text].scores[word.unit], places[word]))

@@ -1,4 +1,4 @@
-"""Marks that make sense only where they stood: doubled ends, what looks like a list marker."""
+"""What makes sense only where it stood: doubled ends, false list markers, repeated words."""
 
 from __future__ import annotations
 
@@ -87,3 +87,17 @@ def _ends(text: str, body: int, end: int) -> bool:
     while end > body and text[end - 1] in _CLOSERS:
         end -= 1
     return end > body and text[end - 1] in _STOPS
+
+
+def without_repeats(units: Units, kept: Sequence[bool], repeats: frozenset[int]) -> list[bool]:
+    """Return what stays when of equal ``repeats`` that follow each other only the first does."""
+    single = list(kept)
+    before = ""
+    for i, keep in enumerate(kept):
+        if not keep:
+            continue
+        content = units.content(i)
+        if i in repeats and content == before:
+            single[i] = False
+        before = content if i in repeats else ""
+    return single
