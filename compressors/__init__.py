@@ -12,6 +12,7 @@ from __future__ import annotations
 from .budget import Budget
 from .compressor import Compressed, Compressor
 from .highlight import to_html
+from .recover import recover
 from .rerankers import BM25, BiEncoder, Reranker, make_reranker, rerank
 from .scorers import Lexical, Scorer, TokenClassifier, make_scorer
 from .structure import split
@@ -36,6 +37,7 @@ __all__ = [
     "make_counter",
     "make_reranker",
     "make_scorer",
+    "recover",
     "rerank",
     "split",
     "to_html",

@@ -41,9 +41,8 @@ def segments(text: str) -> list[Segment]:
     Raises InvalidRequest, with the place, for a tag that is nested, without its other half, not
     ended, or with other attributes.
 
-    >>> segments("Hi <headrace keep>x < 1</headrace>")
-    [Segment(start=0, end=3, budget=None, is_whole=False), Segment(start=18, end=23, budget=None,
-    is_whole=True)]
+    >>> [(one.start, one.end, one.is_whole) for one in segments("Hi <headrace keep>x</headrace>")]
+    [(0, 3, False), (18, 19, True)]
     """
     found: list[Segment] = []
     open_at: int | None = None
