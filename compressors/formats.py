@@ -2,147 +2,88 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from .parts import is_csv_part, is_diff, is_json_part, is_subtitles, is_tex, is_xml_part
+from .detection import NAMES, Format, detect, parses
 from .render import Span
-from .shapes import is_code, is_csv, is_toml, is_xml, is_yaml
+from .structured.logs import view_of_log
+from .structured.policy import JsonPolicy
+from .structured.values import Framed, framed
+from .structured.view import View, merged
 
-Format = Literal[
-    "json", "jsonl", "csv", "xml", "yaml", "toml", "code", "diff", "tex", "subtitles", "prose"
-]
+__all__ = ["Format", "Guarded", "detect", "guard"]
 
-_NAMES: dict[Format, str] = {
-    "json": "JSON",
-    "jsonl": "JSON Lines",
-    "csv": "CSV",
-    "xml": "XML",
-    "yaml": "YAML",
-    "toml": "TOML",
-    "code": "source code",
-    "diff": "a diff",
-    "tex": "TeX",
-    "subtitles": "a subtitle file",
-    "prose": "prose",
-}
-_HINTS: dict[Format, str] = {
-    "json": "json ipynb geojson har",
-    "jsonl": "jsonl ndjson",
-    "csv": "csv tsv psv",
-    "xml": "xml html htm xhtml svg xsd xsl rss pom plist",
-    "yaml": "yaml yml",
-    "toml": "toml ini cfg conf properties env",
-    "code": "code python py pyi c h cc cpp c++ hpp cxx go golang java kt kotlin scala rs rust js"
-    " mjs cjs javascript jsx ts tsx typescript rb ruby php swift cs csharp sh bash zsh ps1 sql lua"
-    " pl r jl dart ex exs hs clj ml mm m css scss less dockerfile makefile cmake gradle proto vue",
-    "diff": "diff patch",
-    "tex": "tex latex sty bib",
-    "subtitles": "srt vtt sbv",
-    "prose": "prose log md markdown mdx rst adoc",
-}  # fmt: skip
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<space>[ \t\r\n]+)', re.DOTALL)
-_OPENING = re.compile(r'\s*(?:\{\s*["}]|\[\s*(?:[\[{"\d\]-]|true\b|false\b|null\b))')
-_BROKEN = re.compile(r"\{.*\}|\[\s*[\[{\"].*\]", re.DOTALL)
-_JSON_LINE = re.compile(
-    r'^\s*(?:[{}\[\]],?|"(?:[^"\\\n]|\\.)*"\s*:?.*|[-\d.]+,?|(?:true|false|null),?)\s*$'
-)
+_ANY = JsonPolicy()
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The spans that stay of a text in a strict format; ``reason`` says why not fewer."""
+    """The spans that stay of a text in a strict format; ``reason`` says why not fewer.
+
+    With a ``view``, what is cut is the view's; ``spans`` are then what is left without white space.
+    """
 
     format: Format
     spans: list[Span]
     reason: str
+    view: View | None = None
+    framed: Framed | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether the format allows nothing to go."""
-        return self.format not in ("json", "jsonl")
+        return self.format not in ("json", "jsonl", "log")
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether something must go whatever the budget is: the caller's rules say so."""
+        return self.framed is not None and self.framed.is_forced
 
 
-def guard(text: str, hint: str | None = None, forced: Sequence[Span] = ()) -> Guarded | None:
+def guard(
+    text: str,
+    hint: str | None = None,
+    forced: Sequence[Span] = (),
+    *,
+    json: JsonPolicy | None = None,
+    fold: bool = True,
+    share: float = 0.0,
+    question: str | None = None,
+) -> Guarded | None:
     """Return what must stay of a text in a strict format, None for prose.
 
-    Of JSON and JSON Lines only white space between tokens goes (RFC 8259, section 2), but for
-    what lies in ``forced``; every other strict format stays whole. ``hint`` is a format's name, a
-    file's name or its extension; a hint that says nothing is ignored.
+    JSON and JSON Lines lose white space between tokens (RFC 8259, section 2), but for what lies in
+    ``forced``, and words of long texts in strings, by the ``json`` policy. Logs lose repeated
+    lines with ``fold``, until about ``share`` of the text is left, and words. Every other strict
+    format stays whole. ``hint`` is a format's name, a file's name or its extension; a hint that
+    says nothing is ignored.
     """
     kind = detect(text, hint)
     if kind == "prose":
         return None
-    name = _NAMES[kind]
+    name = NAMES[kind]
     whole = [(0, len(text))]
-    if kind in ("json", "jsonl"):
-        if _parses(text, kind):
-            reason = f"{name} loses only white space between its tokens"
-            return Guarded(kind, _without_space(text, forced, kind == "jsonl"), reason)
+    if kind == "log":
+        log = view_of_log(text, fold=fold, share=share, question=question, forced=forced)
+        return Guarded(kind, whole, "", log)
+    if kind not in ("json", "jsonl"):
+        reason = f"{name} is kept whole: without a part it would no longer be valid"
+        return Guarded(kind, whole, reason)
+    if not parses(text, kind):
         return Guarded("code", whole, f"{name} that does not parse is kept whole")
-    return Guarded(kind, whole, f"{name} is kept whole: without a part it would no longer be valid")
+    spans = _without_space(text, forced, kind == "jsonl")
+    found = framed(text, spans, _is_prose, json or _ANY, question, lines=kind == "jsonl")
+    view = found.view(text) if found.values else None
+    more = " and words of the long texts in it" if view else " between its tokens"
+    reason = "; ".join(filter(None, (f"{name} loses only white space{more}", found.said)))
+    return Guarded(kind, list(found.frame) if view is None else spans, reason, view, found)
 
 
-def detect(text: str, hint: str | None = None) -> Format:
-    """Return the format of a text, from the hint if it says one, else from the content.
-
-    >>> detect('{"a": 1}'), detect("x,y", "data.csv"), detect("Hello there.")
-    ('json', 'csv', 'prose')
-    """
-    if not text.strip():
-        return "prose"
-    if text.lstrip()[0] == '"' and "\\" in text and _parses(text, "json"):
-        return "json"
-    if hint and (known := _hinted(hint)):
-        return known
-    if _OPENING.match(text.lstrip("\ufeff")):
-        if (is_value := _parses(text, "json")) or _parses(text, "jsonl"):
-            return "json" if is_value else "jsonl"
-        lines = [line for line in text.splitlines() if line.strip()]
-        if _BROKEN.fullmatch(text.strip("\ufeff \t\r\n")):
-            return "json"
-        if len(lines) > 3 and sum(map(bool, map(_JSON_LINE.match, lines))) >= 0.9 * len(lines):
-            return "json"
-    if _OPENING.match(text.lstrip("\ufeff")) is None and is_json_part(text):
-        return "json"
-    checks: Sequence[tuple[Format, Callable[[str], bool]]] = (
-        ("diff", is_diff),
-        ("subtitles", is_subtitles),
-        ("tex", is_tex),
-        ("xml", is_xml),
-        ("toml", is_toml),
-        ("yaml", is_yaml),
-        ("csv", is_csv),
-        ("code", is_code),
-        ("xml", is_xml_part),
-        ("csv", is_csv_part),
-    )
-    for kind, check in checks:
-        if check(text):
-            return kind
-    return "prose"
-
-
-def _hinted(hint: str) -> Format | None:
-    name = re.split(r"[\\/]", hint.strip().lower())[-1]
-    ending = name.rpartition(".")[2]
-    return next((kind for kind, known in _HINTS.items() if ending in known.split()), None)
-
-
-def _parses(text: str, kind: Format) -> bool:
-    body = text.removeprefix("\ufeff")
-    try:
-        if kind == "json":
-            json.loads(body)
-            return True
-        rows = [line for line in body.split("\n") if line.strip()]
-        values = [json.loads(row) for row in rows]
-        return len(values) > 1 and isinstance(values[0], (dict, list))
-    except (ValueError, RecursionError):
-        return False
+def _is_prose(text: str) -> bool:
+    return detect(text) in ("prose", "log")
 
 
 def _without_space(text: str, forced: Sequence[Span], lines: bool) -> list[Span]:
@@ -164,14 +105,4 @@ def _without_space(text: str, forced: Sequence[Span], lines: bool) -> list[Span]
             spans.append((at, start))
         at = end
     spans.append((at, len(text)))
-    return _merged(spans)
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in spans:
-        if start < end and merged and merged[-1][1] == start:
-            merged[-1] = (merged[-1][0], end)
-        elif start < end:
-            merged.append((start, end))
-    return merged
+    return merged(spans)

@@ -73,10 +73,22 @@ class Group:
 
     def is_idle(self, less: int = 0) -> bool:
         """Return whether nothing has to go."""
-        if any(job.found.dropped for job in self.jobs):
+        if any(job.found.dropped or (job.guarded and job.guarded.is_forced) for job in self.jobs):
             return False
         limit = self.limit(less)
         return self.budget.keeps_all(self.tokens) if limit is None else limit >= self.tokens
+
+    def score(
+        self, job: Job, units: Units, scores: Sequence[float], wishes: Wishes, counter: TokenCounter
+    ) -> None:
+        """Take in a job's scores; JSON values with a rate of their own are shortened by them."""
+        if job.guarded is None or (view := job.guarded.view) is None:
+            self.scored[id(job)] = wishes.apply(units, scores, job.found)
+            return
+        if job.guarded.framed is not None:
+            view, scores = settled(view, job.guarded.framed.values, scores, counter)
+        self.views[id(job)] = view
+        self.scored[id(job)] = view.scored(scores, wishes, job.found)
 
     def spend(self, counter: TokenCounter, less: int = 0) -> dict[int, Kept]:
         """Return what is left of each job, by its ``id``, with ``less`` tokens than the budget.

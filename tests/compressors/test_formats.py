@@ -78,7 +78,7 @@ def squeeze(text: str, rate: float, hint: str | None = None) -> Compressed:
         (json.dumps(RECORDS), "json"),
         ("\n".join(map(json.dumps, RECORDS)), "jsonl"),
         (TRANSCRIPT, "prose"),
-        (LOG, "prose"),
+        (LOG, "log"),
         (MARKDOWN, "prose"),
         (WRAPPED, "prose"),
         ("", "prose"),
@@ -163,7 +163,7 @@ def test_code_in_prose_without_a_fence_stays_whole_or_goes(rate: float, indent: 
         ("data.csv", "csv"),
         (".yaml", "yaml"),
         ("x.unknown", "prose"),
-        ("run.log", "prose"),
+        ("run.log", "log"),
     ],
 )
 def test_a_hint_decides(hint: str, kind: str) -> None:

@@ -1,0 +1,129 @@
+"""What a text is: prose, a log, or a format that a dropped word would break."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from .parts import is_csv_part, is_diff, is_json_part, is_subtitles, is_tex, is_xml_part
+from .shapes import is_code, is_csv, is_toml, is_xml, is_yaml
+from .structured.lines import is_log
+
+Format = Literal[
+    "json",
+    "jsonl",
+    "csv",
+    "xml",
+    "yaml",
+    "toml",
+    "code",
+    "diff",
+    "tex",
+    "subtitles",
+    "log",
+    "prose",
+]
+
+NAMES: dict[Format, str] = {
+    "json": "JSON",
+    "jsonl": "JSON Lines",
+    "csv": "CSV",
+    "xml": "XML",
+    "yaml": "YAML",
+    "toml": "TOML",
+    "code": "source code",
+    "diff": "a diff",
+    "tex": "TeX",
+    "subtitles": "a subtitle file",
+    "log": "a log",
+    "prose": "prose",
+}
+_HINTS: dict[Format, str] = {
+    "json": "json ipynb geojson har",
+    "jsonl": "jsonl ndjson",
+    "csv": "csv tsv psv",
+    "xml": "xml html htm xhtml svg xsd xsl rss pom plist",
+    "yaml": "yaml yml",
+    "toml": "toml ini cfg conf properties env",
+    "code": "code python py pyi c h cc cpp c++ hpp cxx go golang java kt kotlin scala rs rust js"
+    " mjs cjs javascript jsx ts tsx typescript rb ruby php swift cs csharp sh bash zsh ps1 sql lua"
+    " pl r jl dart ex exs hs clj ml mm m css scss less dockerfile makefile cmake gradle proto vue",
+    "diff": "diff patch",
+    "tex": "tex latex sty bib",
+    "subtitles": "srt vtt sbv",
+    "log": "log",
+    "prose": "prose md markdown mdx rst adoc",
+}  # fmt: skip
+_OPENING = re.compile(r'\s*(?:\{\s*["}]|\[\s*(?:[\[{"\d\]-]|true\b|false\b|null\b))')
+_BROKEN = re.compile(r"\{.*\}|\[\s*[\[{\"].*\]", re.DOTALL)
+_JSON_LINE = re.compile(
+    r'^\s*(?:[{}\[\]],?|"(?:[^"\\\n]|\\.)*"\s*:?.*|[-\d.]+,?|(?:true|false|null),?)\s*$'
+)
+
+
+def detect(text: str, hint: str | None = None) -> Format:
+    """Return the format of a text, from the hint if it says one, else from the content.
+
+    >>> detect('{"a": 1}'), detect("x,y", "data.csv"), detect("Hello there.")
+    ('json', 'csv', 'prose')
+    """
+    if not text.strip():
+        return "prose"
+    if text.lstrip()[0] == '"' and "\\" in text and parses(text, "json"):
+        return "json"
+    if hint and (known := _hinted(hint)):
+        return known
+    if _OPENING.match(text.lstrip("\ufeff")):
+        if (is_value := parses(text, "json")) or parses(text, "jsonl"):
+            return "json" if is_value else "jsonl"
+        lines = [line for line in text.splitlines() if line.strip()]
+        if _BROKEN.fullmatch(text.strip("\ufeff \t\r\n")):
+            return "json"
+        if len(lines) > 3 and sum(map(bool, map(_JSON_LINE.match, lines))) >= 0.9 * len(lines):
+            return "json"
+    if _OPENING.match(text.lstrip("\ufeff")) is None and is_json_part(text):
+        return "json"
+    checks: Sequence[tuple[Format, Callable[[str], bool]]] = (
+        ("diff", is_diff),
+        ("subtitles", is_subtitles),
+        ("tex", is_tex),
+        ("xml", is_xml),
+        ("toml", is_toml),
+        ("yaml", is_yaml),
+        ("csv", is_csv),
+        ("code", is_code),
+        ("log", is_log),
+        ("xml", is_xml_part),
+        ("csv", is_csv_part),
+    )
+    for kind, check in checks:
+        if check(text):
+            return kind
+    return "prose"
+
+
+def _hinted(hint: str) -> Format | None:
+    name = re.split(r"[\\/]", hint.strip().lower())[-1]
+    ending = name.rpartition(".")[2]
+    return next((kind for kind, known in _HINTS.items() if ending in known.split()), None)
+
+
+def parses(text: str, kind: Format) -> bool:
+    """Whether the text is JSON, or JSON Lines: a value a line, more than one, records or lists."""
+    body = text.removeprefix("\ufeff")
+    try:
+        if kind == "json":
+            _loads(body)
+            return True
+        rows = [line for line in body.split("\n") if line.strip()]
+        values = [_loads(row) for row in rows]
+        return len(values) > 1 and isinstance(values[0], (dict, list))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _loads(text: str) -> Any:
+    """Parse without making numbers of numerals, which may have thousands of digits."""
+    return json.loads(text, parse_int=str, parse_float=str)
