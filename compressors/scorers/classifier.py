@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...middleware.errors import InvalidRequest
 from ...middleware.models import resolve
 from ..units import Units
-from .windows import Window, batches, owners, windows
+from .windows import batches, stretches
+
+if TYPE_CHECKING:
+    from .loading import Floats, Ints, Loaded, Precision
+
+_CHARACTERS = 400_000
 
 
 @dataclass(frozen=True)
@@ -21,36 +26,51 @@ class TokenClassifier:
     """Scores words with a Hugging Face token-classification model (LLMLingua-2, section 4.2).
 
     ``model`` is a name or folder for ``headrace.middleware.models.resolve``; label 1 means keep.
-    The kind of tokenizer and its special tokens are read from the tokenizer's files, so the
-    folder may have any name. A unit's score is the ``reduce`` ("mean" or "first") of its tokens'
-    keep probabilities. Long texts are read in windows of ``window`` tokens that overlap by
-    ``overlap``; each token counts where it is farthest from an edge. Windows of all texts go
-    together, sorted by length, ``batch_tokens`` padded tokens at a time.
+    The kind of tokenizer and its special tokens are read from the tokenizer's files, the way
+    positions are counted from the configuration (BERT and XLM-RoBERTa differ in all three), so
+    the folder may have any name. A unit's score is the ``reduce`` ("mean" or "first") of its
+    tokens' keep probabilities.
 
-    ``device`` is torch's name, None for CUDA, else MPS, else CPU; weights are float32. Loads on
-    first use, from safetensors, once for all threads. Questions are not used: the model knows
-    none. Units without a token of their own, and unknown ones, score at least the text's mean.
+    Long texts are read in windows of ``window`` tokens that end where a sentence does; where none
+    ends in a window's last quarter, windows overlap by ``overlap`` and each token counts where
+    it is farthest from an edge. Windows of all texts go together, sorted by length,
+    ``batch_tokens`` padded tokens at a time (None: 1,024 on a CPU, whose caches are small, 32,768
+    elsewhere); texts are taken a few hundred thousand characters at a time, so that memory does
+    not grow with their number.
 
-    Raises InvalidRequest when the model has no head with two labels, ModelUnavailable when it
-    is not found.
+    ``device`` is torch's name, None for CUDA, else MPS, else CPU. ``precision`` is "float32",
+    "bfloat16" (fast where the processor multiplies such numbers: AMX, GPUs) or "int8" (CPU only:
+    dynamic quantisation of the linear layers, where bfloat16 is slow). ``compile`` runs the
+    model through torch.compile: tens of seconds at first use. Loads on first use, from
+    safetensors, once for all threads. Questions are not used: the model knows none. Units
+    without a token of their own, and unknown ones, score at least the text's mean.
+
+    Raises InvalidRequest when the model has no head with two labels, or for an option that is
+    none of these, ModelUnavailable when the model is not found.
     """
 
     model: str
     device: str | None = None
     window: int = 512
     overlap: int = 64
-    batch_tokens: int = 8192
+    batch_tokens: int | None = None
     reduce: Literal["mean", "first"] = "mean"
+    precision: Precision = "float32"
+    compile: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.reduce not in ("mean", "first"):
             raise InvalidRequest(f"reduce must be 'mean' or 'first', got {self.reduce!r}")
+        if self.precision not in ("float32", "bfloat16", "int8"):
+            raise InvalidRequest(
+                f"precision must be float32, bfloat16 or int8, got {self.precision!r}"
+            )
         if not 0 <= self.overlap < self.window // 2:
             raise InvalidRequest(
                 f"overlap must be below half the window, got {self.overlap} of {self.window}"
             )
-        if self.batch_tokens < 1:
+        if self.batch_tokens is not None and self.batch_tokens < 1:
             raise InvalidRequest(f"batch_tokens must be at least 1, got {self.batch_tokens}")
         _check_head(self.model, self._config)
 
@@ -60,95 +80,82 @@ class TokenClassifier:
         return self.model
 
     @cached_property
-    def _path(self) -> Path:
+    def path(self) -> Path:
+        """The model's folder."""
         return resolve(self.model)
 
     @cached_property
     def _config(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = json.loads((self._path / "config.json").read_text("utf-8"))
+        loaded: dict[str, Any] = json.loads((self.path / "config.json").read_text("utf-8"))
         return loaded
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``. The question is not used."""
-        loaded = self._load()
+        return [row for group in _groups(texts) for row in self._score(group)]
+
+    def _score(self, texts: Sequence[Units]) -> list[list[float]]:
+        import numpy as np
+
+        loaded = self.load()
         encoded = loaded.encode([units.text for units in texts])
+        room = loaded.room(self.window)
         jobs = [
-            Window(row, start, end)
-            for row, encoding in enumerate(encoded)
-            for start, end in windows(len(encoding.ids), loaded.room(self.window), self.overlap)
+            job
+            for row, (units, (ids, offsets)) in enumerate(zip(texts, encoded, strict=True))
+            for job in stretches(len(ids), room, self.overlap, _stops(units, offsets, room), row)
         ]
-        found = [[0.0] * len(encoding.ids) for encoding in encoded]
-        for batch in batches(jobs, self.batch_tokens):
-            rows = [encoded[job.text].ids[job.start : job.end] for job in batch]
+        found = [np.zeros(len(ids), dtype=np.float32) for ids, _ in encoded]
+        for batch in batches(jobs, self.batch_tokens or loaded.batch_tokens):
+            rows = [encoded[job.text][0][job.start : job.end] for job in batch]
             for job, keep in zip(batch, loaded.forward(rows), strict=True):
-                first, last = owners(job, len(encoded[job.text].ids), self.overlap)
-                found[job.text][first:last] = keep[first - job.start : last - job.start]
+                part = keep[job.first - job.start : job.last - job.start]
+                found[job.text][job.first : job.last] = part
         return [
-            _per_unit(units, encoding, keep, loaded.unknown, self.reduce)
-            for units, encoding, keep in zip(texts, encoded, found, strict=True)
+            _per_unit(units, ids, offsets, keep, loaded.unknown, self.reduce)
+            for units, (ids, offsets), keep in zip(texts, encoded, found, strict=True)
         ]
 
-    def _load(self) -> _Loaded:
+    def load(self) -> Loaded:
+        """Return the model, loaded once for all threads."""
         with self._lock:
             return self._loaded
 
     @cached_property
-    def _loaded(self) -> _Loaded:
+    def _loaded(self) -> Loaded:
         from .loading import load_classifier
 
-        model, tokenizer, device = load_classifier(self._path, self.device)
-        return _Loaded(model, tokenizer, device, self._config)
+        return load_classifier(
+            self.path,
+            self._config,
+            device=self.device,
+            precision=self.precision,
+            compile=self.compile,
+        )
 
 
-class _Loaded:
-    """The model and its tokenizer, ready to use from several threads."""
+def _groups(texts: Sequence[Units]) -> Iterator[Sequence[Units]]:
+    """Yield runs of texts of some hundred thousand characters, or one longer text."""
+    start = size = 0
+    for i, units in enumerate(texts):
+        if i > start and size + len(units.text) > _CHARACTERS:
+            yield texts[start:i]
+            start, size = i, 0
+        size += len(units.text)
+    if start < len(texts):
+        yield texts[start:]
 
-    def __init__(self, model: Any, tokenizer: Any, device: str, config: dict[str, Any]) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
-        self._device = device
-        self._positions = int(config.get("max_position_embeddings") or 512)
-        self._pad = int(config.get("pad_token_id") or 0)
-        probe = tokenizer.encode("a", add_special_tokens=True)
-        content = [i for i, special in enumerate(probe.special_tokens_mask) if not special]
-        self.prefix: list[int] = probe.ids[: content[0]]
-        self.suffix: list[int] = probe.ids[content[-1] + 1 :]
-        unknown = getattr(tokenizer.model, "unk_token", None) or config.get("unk_token") or "<unk>"
-        self.unknown: int | None = tokenizer.token_to_id(unknown)
 
-    def room(self, window: int) -> int:
-        """Return how many tokens of text fit into a window beside the special tokens.
-
-        Models of RoBERTa's family count positions from the padding index on and have two
-        fewer than their table's rows.
-        """
-        spare = 2 if self._positions % 64 == 2 else 0
-        size = min(window, self._positions - spare) - len(self.prefix) - len(self.suffix)
-        return max(size, 1)
-
-    def encode(self, texts: Sequence[str]) -> list[Any]:
-        """Return the encodings without special tokens, with character offsets."""
-        from ..tokens import replace_surrogates
-
-        clean = [replace_surrogates(text) for text in texts]
-        encoded: list[Any] = self._tokenizer.encode_batch(clean, add_special_tokens=False)
-        return encoded
-
-    def forward(self, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return p(keep) for each token of each row, special tokens and padding left out."""
-        import torch
-
-        full = [[*self.prefix, *row, *self.suffix] for row in rows]
-        width = max(map(len, full))
-        ids = torch.tensor([row + [self._pad] * (width - len(row)) for row in full])
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in full])
-        with torch.inference_mode():
-            output: Any = self._model(
-                input_ids=ids.to(self._device), attention_mask=mask.to(self._device)
-            )
-            keep: list[list[float]] = output.logits.float().softmax(-1)[..., 1].cpu().tolist()
-        skip = len(self.prefix)
-        return [line[skip : skip + len(row)] for line, row in zip(keep, rows, strict=True)]
+def _stops(units: Units, offsets: Ints, room: int) -> list[int]:
+    """Return the tokens at which a sentence begins; none are needed for a text of one window."""
+    if len(offsets) <= room:
+        return []
+    starts = [
+        unit.body
+        for before, unit in zip(units.units, units.units[1:], strict=False)
+        if unit.sentence != before.sentence
+    ]
+    found: list[int] = offsets[:, 1].searchsorted(starts, side="right").tolist()
+    return found
 
 
 def _check_head(name: str, config: dict[str, Any]) -> None:
@@ -166,27 +173,27 @@ def _check_head(name: str, config: dict[str, Any]) -> None:
 
 
 def _per_unit(
-    units: Units, encoding: Any, keep: Sequence[float], unknown: int | None, reduce: str
+    units: Units, ids: Ints, offsets: Ints, keep: Floats, unknown: int | None, reduce: str
 ) -> list[float]:
-    offsets: list[tuple[int, int]] = encoding.offsets
-    ids: list[int] = encoding.ids
-    mean = sum(keep) / len(keep) if keep else 1.0
-    scores: list[float] = []
-    at = 0
-    for unit in units.units:
-        while at < len(offsets) and offsets[at][1] <= unit.body:
-            at += 1
-        own: list[int] = []
-        i = at
-        while i < len(offsets) and offsets[i][0] < unit.end:
-            if offsets[i][1] > unit.body:
-                own.append(i)
-            i += 1
-        if not own:
-            scores.append(mean)
-            continue
-        value = keep[own[0]] if reduce == "first" else sum(keep[i] for i in own) / len(own)
-        if all(ids[i] == unknown for i in own):
-            value = max(value, mean)
-        scores.append(min(max(value, 0.0), 1.0))
+    """Reduce the tokens that overlap a unit's content; both are in the order of the text."""
+    import numpy as np
+
+    if not len(keep):
+        return [1.0] * len(units.units)
+    mean = float(keep.mean(dtype=np.float64))
+    bodies = np.fromiter((unit.body for unit in units.units), np.int64, len(units.units))
+    ends = np.fromiter((unit.end for unit in units.units), np.int64, len(units.units))
+    first = offsets[:, 1].searchsorted(bodies, side="right")
+    last = offsets[:, 0].searchsorted(ends, side="left")
+    count = last - first
+    has = count > 0
+    safe = np.minimum(first, len(keep) - 1)
+    if reduce == "first":
+        values = keep[safe].astype(np.float64)
+    else:
+        sums = np.concatenate(([0.0], keep.cumsum(dtype=np.float64)))
+        values = (sums[last] - sums[first]) / np.maximum(count, 1)
+    known = np.concatenate(([0], (ids != unknown).cumsum()))
+    values = np.where(known[last] > known[first], values, np.maximum(values, mean))
+    scores: list[float] = np.clip(np.where(has, values, mean), 0.0, 1.0).tolist()
     return scores
