@@ -16,6 +16,7 @@ from .units import Units
 
 _TRIALS = 24
 _MAX_FILLS = 32
+_FIRST = 2
 _WORK = 100_000
 
 
@@ -80,6 +81,10 @@ def select(
 class _Trial:
     texts: Sequence[Scored]
     counter: TokenCounter
+
+    def sentence(self, word: _Word) -> tuple[int, int]:
+        """Return which sentence a word is of."""
+        return word.text, self.texts[word.text].units.units[word.unit].sentence
 
     def of(self, words: Iterable[_Word]) -> Selection:
         """Return what is left when these words stay, with its tokens."""
@@ -196,22 +201,47 @@ def _filled(
     found: Selection,
     limit: int,
 ) -> Selection:
-    """Add further words, best first, while they fit; a long text gets fewer attempts."""
+    """Add further words, best first, while they fit; a long text gets fewer attempts.
+
+    The first word of a sentence costs more than itself: a line break, perhaps a mark. So the last
+    attempts are for the sentences of which something stays already.
+    """
     chosen, rest = list(ranked[:number]), list(zip(ranked[number:], costs[number:], strict=True))
     attempts = min(max(_WORK // (len(ranked) + 1), 3), _MAX_FILLS)
+    found = _topped(trial, chosen, rest, found, limit, attempts - attempts // 3)
+    begun = {trial.sentence(word) for word in chosen}
+    taken = set(chosen)
+    near = [(w, cost) for w, cost in rest if w not in taken and trial.sentence(w) in begun]
+    return _topped(trial, chosen, near, found, limit, attempts // 3)
+
+
+def _topped(
+    trial: _Trial,
+    chosen: list[_Word],
+    rest: Sequence[tuple[_Word, int]],
+    found: Selection,
+    limit: int,
+    attempts: int,
+) -> Selection:
+    """Add to ``chosen`` words of the ``rest``, with their estimated costs, while they fit."""
+    begun = {trial.sentence(word) for word in chosen}
     while attempts > 0:
         room = limit - sum(found.tokens)
         more: list[_Word] = []
         for word, cost in rest:
-            if max(cost, 1) <= room:
+            if room <= 0:
+                break
+            cost = max(cost, 1) + (0 if trial.sentence(word) in begun else _FIRST)
+            if cost <= room:
                 more.append(word)
-                room -= max(cost, 1)
+                room -= cost
         refused: set[_Word] = set()
         while more and attempts > 0:
             attempts -= 1
             result = trial.of([*chosen, *more])
             if sum(result.tokens) <= limit:
                 chosen += more
+                begun.update(map(trial.sentence, more))
                 found = result
                 break
             half = len(more) // 2
