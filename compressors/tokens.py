@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 from ..middleware.errors import ModelUnavailable
 from ..middleware.models import resolve
+from .openai_tokens import TiktokenCounter, encoding_of
 
 
 class TokenCounter(Protocol):
@@ -153,14 +154,18 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def make_counter(name: str | None = None) -> TokenCounter:
     """Return the counter for a tokenizer.
 
-    ``None`` is the approximate counter; anything else is a model's name or folder, found by
-    ``headrace.middleware.models.resolve``.
+    ``None`` is the approximate counter. "cl100k_base", "o200k_base" and the names of OpenAI's
+    models ("gpt-4o") count with tiktoken, where it and the encoding's file are on this machine.
+    Anything else is a model's name or folder, found by ``headrace.middleware.models.resolve``.
 
-    Raises ModelUnavailable when the model is not found or has no tokenizer.
+    Raises ModelUnavailable when the model is not found or has no tokenizer, or tiktoken or its
+    file is missing.
 
     >>> make_counter().count("It costs 12 euros.")
     6
     """
     if name is None:
         return ApproximateCounter()
+    if not Path(name).is_dir() and (encoding := encoding_of(name)) is not None:
+        return TiktokenCounter(encoding, name)
     return TokenizerCounter(resolve(name, kind="tokenizer"), name)
