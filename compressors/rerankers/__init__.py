@@ -6,22 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...middleware.errors import InvalidRequest, ModelUnavailable
-from ...middleware.models import locate
+from ...middleware.models import locate, resolve
 from ...middleware.types import Document
 from ..names import is_bare_word
 from .base import Reranker
 from .biencoder import BiEncoder
 from .bm25 import BM25
 from .cascade import Cascade
+from .crossencoder import CrossEncoder, num_labels
 
-__all__ = ["BM25", "BiEncoder", "Cascade", "Reranker", "make_reranker", "rerank"]
+__all__ = ["BM25", "BiEncoder", "Cascade", "CrossEncoder", "Reranker", "make_reranker", "rerank"]
 
 
 def make_reranker(method: str = "auto") -> Reranker:
     """Return a reranker by name.
 
     "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; "mini" for the
-    embedded model's early weights; the name or folder of a sentence-transformers model; "auto"
+    embedded model's early weights; the name or folder of a sentence-transformers model, bi-encoder
+    or cross-encoder (told apart by the architecture in its config.json); "auto"
     for all-MiniLM-L6-v2 where it is on this machine (of more than 200 documents BM25 chooses the
     100 that it reads, see ``Cascade``), else BM25.
 
@@ -40,7 +42,9 @@ def make_reranker(method: str = "auto") -> Reranker:
 
         return MiniReranker()
     try:
-        return BiEncoder("minilm" if method == "bi-encoder" else method)
+        name = "minilm" if method == "bi-encoder" else method
+        is_cross = num_labels(resolve(name, kind="encoder")) > 0
+        return CrossEncoder(name) if is_cross else BiEncoder(name)
     except ModelUnavailable as error:
         if not is_bare_word(method):
             raise

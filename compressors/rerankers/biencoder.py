@@ -57,19 +57,27 @@ class BiEncoder:
         with self._lock:
             passages = [self._passages(documents[i]) for i in written]
             texts = [replace_surrogates(question), *(text for row in passages for text in row)]
-            vectors: Any = self._encoder.encode(
-                texts,
-                batch_size=self.batch_size,
-                normalize_embeddings=True,
-                show_progress_bar=False,
-                convert_to_numpy=True,
-            )
+            vectors = self._vectors(texts)
         cosines: list[float] = (vectors[1:] @ vectors[0]).tolist()
         at = 0
         for i, row in zip(written, passages, strict=True):
             scores[i] = max(cosines[at : at + len(row)])
             at += len(row)
         return scores
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Return a matrix of floats with a row of length 1 a text, cut to what the model reads."""
+        with self._lock:
+            return self._vectors([replace_surrogates(text) for text in texts])
+
+    def _vectors(self, texts: list[str]) -> Any:
+        return self._encoder.encode(
+            texts,
+            batch_size=self.batch_size,
+            normalize_embeddings=True,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+        )
 
     @cached_property
     def _encoder(self) -> Any:

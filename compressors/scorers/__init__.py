@@ -15,7 +15,9 @@ def make_scorer(name: str = "auto") -> Scorer:
     """Return a scorer by name.
 
     "auto" and "lexical" need no model; "mini" is the embedded model (docs/headrace-mini.md), early
-    weights yet, which know a question. Anything else is a token classifier's name or folder, found
+    weights yet, which know a question; "sentences" takes whole sentences (by all-MiniLM-L6-v2 where
+    it is here, else BM25), "sentences:mini" or "sentences:NAME" by the embedded model or any
+    reranker (see ``make_sentences``). Anything else is a token classifier's name or folder, found
     by ``headrace.middleware.models.resolve`` and loaded on first use.
 
     Raises InvalidRequest when the model has no token-classification head with two labels, and
@@ -30,12 +32,16 @@ def make_scorer(name: str = "auto") -> Scorer:
         from ..mini import Mini  # imports this package for the texts that it leaves to Lexical
 
         return Mini()
+    if name == "sentences" or name.startswith("sentences:"):
+        from .sentences import make_sentences
+
+        return make_sentences(name.removeprefix("sentences").removeprefix(":") or "auto")
     try:
         return TokenClassifier(name)
     except ModelUnavailable as error:
         if not is_bare_word(name):
             raise
         raise ModelUnavailable(
-            f"no compressor {name!r}: choose auto, lexical, mini, or a model's name or folder;"
-            f" {error}"
+            f"no compressor {name!r}: choose auto, lexical, mini, sentences, or a model's name or"
+            f" folder; {error}"
         ) from error
