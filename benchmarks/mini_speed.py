@@ -35,7 +35,7 @@ def main() -> None:
     loading: list[float] = []
     for _ in range(options.runs):
         started = time.perf_counter()
-        Engine().load()
+        Engine().runner(0)
         loading.append(time.perf_counter() - started)
     print(f"{torch.get_num_threads()} threads; loads in {statistics.median(loading):.2f} s")
     tokens = sum(make_counter(str(DATA)).count_many(texts))

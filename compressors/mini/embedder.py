@@ -7,28 +7,22 @@ text, so that a second question about the same documents costs one short forward
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
-from ...middleware.errors import ModelUnavailable
 from ..scorers.windows import Window, batches, windows
-from . import nibbles, tensorfile
 from .engine import OVERLAP, TITLE_TOKENS, WINDOW, Engine, Passage, encode
 
-FILE = "embedder.safetensors"
-TIED = ("embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight")
 _REMEMBERED = 20_000
 
 
 class Embedder:
     """all-MiniLM-L6-v2 (Sentence-BERT, Reimers & Gurevych 2019): the mean of the states.
 
-    Shares tokenizer, device and word embeddings with an ``Engine``. Safe to use from several
+    Shares tokenizer and network with an ``Engine``. Safe to use from several
     threads.
     """
 
@@ -36,7 +30,6 @@ class Embedder:
         self._engine = engine
         self._memory: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._lock = threading.Lock()
-        self._loading = threading.Lock()
 
     def cosines(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return how near each passage is to the question; of a long one the nearest window."""
@@ -60,10 +53,9 @@ class Embedder:
         return [found[key] for key in keys]
 
     def _embed(self, passages: Sequence[Passage]) -> list[Any]:
-        import torch
+        import numpy
 
-        encoder = self._load()
-        _, tokenizer = self._engine.load()
+        tokenizer = self._engine.tokenizer
         texts = encode(tokenizer, [passage.text for passage in passages])
         titles = [e.ids[:TITLE_TOKENS] for e in encode(tokenizer, [p.title for p in passages])]
         jobs = [
@@ -73,64 +65,21 @@ class Embedder:
             or [(0, 0)]
         ]
         first, last = (int(tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]"))
+        runner = self._engine.runner(sum(job.end - job.start for job in jobs))
         rows: dict[Window, Any] = {}
         for batch in batches(jobs, self._engine.batch_tokens):
             ids = [
                 [first, *titles[job.text], *texts[job.text].ids[job.start : job.end], last]
                 for job in batch
             ]
-            rows.update(zip(batch, self._forward(encoder, ids), strict=True))
+            rows.update(zip(batch, runner.embed(ids), strict=True))
         grouped: list[list[Any]] = [[] for _ in passages]
         for job in jobs:
             grouped[job.text].append(rows[job])
-        return [torch.stack(vectors) for vectors in grouped]
-
-    def _forward(self, encoder: Any, rows: Sequence[Sequence[int]]) -> Any:
-        import torch
-        from torch.nn import functional
-
-        from .network import mean
-
-        ids, mask = self._engine.padded(rows)
-        with torch.inference_mode(), self._engine.precision():
-            hidden = encoder(ids, torch.zeros_like(ids), mask).float()
-            return functional.normalize(mean(hidden, mask), dim=-1).cpu()
-
-    def _load(self) -> Any:
-        with self._loading:
-            return self._loaded
-
-    @cached_property
-    def _loaded(self) -> Any:
-        network, _ = self._engine.load()
-        return load(self._engine.folder, network)
+        return [numpy.stack(vectors) for vectors in grouped]
 
 
 @lru_cache(maxsize=4)
 def embedder(engine: Engine) -> Embedder:
     """Return the one embedder beside an engine, so that its memory is shared too."""
     return Embedder(engine)
-
-
-def load(folder: Path, network: Any) -> Any:
-    """Return the encoder in eval mode, its word embeddings those of the network.
-
-    Raises ModelUnavailable when the folder does not hold it.
-    """
-    import torch
-
-    from .network import Encoder, Shape
-
-    try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-        tensors = nibbles.unpack(tensorfile.load(folder / FILE)[0])
-        shared = network.bert.state_dict()
-        device = shared[TIED[0]].device
-        tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
-        with torch.device("meta"):
-            encoder = Encoder(Shape.of(config))
-        encoder.load_state_dict(tensors | {name: shared[name] for name in TIED}, assign=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelUnavailable(f"cannot load the embedder from {folder}: {first:.200}") from error
-    return encoder.eval()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from array import array
 from collections import OrderedDict
@@ -9,18 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ..scorers.windows import Window, batches, owners, windows
 from ..tokens import load_tokenizer, replace_surrogates
 from . import weights
-
-Precision = Literal["float32", "bfloat16"]
+from .runners import ArrayRunner, Precision, Runner, TorchRunner, best_device
 
 QUESTION_TOKENS = 48
 TITLE_TOKENS = 24
 WINDOW = 256
 OVERLAP = 32
+NUMPY_TOKENS = 4000
+"""So many tokens are read in numpy before torch, which takes seconds to import, pays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class Engine:
 
     A text that was read with a question is remembered under both, whatever its title, so that
     ranking documents and cutting them takes one forward pass. The memory holds the latest
-    ``remembered`` tokens. ``precision`` "bfloat16" is several times as fast where the processor
+    ``remembered`` tokens. Short texts are read in numpy while torch is not imported.
+    ``precision`` "bfloat16" is several times as fast where the processor
     multiplies such numbers (AMX, GPUs), and slower elsewhere; scores then differ in the third
     digit with what else is in a batch.
     """
@@ -68,13 +71,16 @@ class Engine:
     ) -> None:
         self.folder = folder
         self._device = device
-        self._precision = precision
+        self._precision: Precision = precision
         self.batch_tokens = batch_tokens
         self._remembered = remembered
         self._memory: OrderedDict[tuple[str, str], Reading] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
         self._loading = threading.Lock()
+        self._numpy: Runner | None = None
+        self._torch: Runner | None = None
+        self._read_in_numpy = 0
         self.passes = 0
         """Windows that went through the network so far."""
 
@@ -108,7 +114,7 @@ class Engine:
                 self._size -= len(old.keep)
 
     def _read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
-        network, tokenizer = self.load()
+        tokenizer = self.tokenizer
         encoded = encode(tokenizer, [passage.text for passage in passages])
         asked = _shortened(encode(tokenizer, [question])[0].ids)
         titles = [e.ids[:TITLE_TOKENS] for e in encode(tokenizer, [p.title for p in passages])]
@@ -123,12 +129,15 @@ class Engine:
         ]
         keep = [array("f", [0.0]) * len(encoding.ids) for encoding in encoded]
         best = [float("-inf") if asked else 0.0] * len(encoded)
+        runner = self.runner(sum(job.end - job.start for job in jobs))
         for batch in batches(jobs, self.batch_tokens):
             rows = [
                 [*head, *titles[job.text], *encoded[job.text].ids[job.start : job.end], separator]
                 for job in batch
             ]
-            tokens, relevance = self._forward(network, rows, len(head) if asked else None)
+            tokens, relevance = runner.score(rows, len(head) if asked else None)
+            with self._lock:
+                self.passes += len(rows)
             for job, line, logit in zip(batch, tokens, relevance, strict=True):
                 skip = len(head) + len(titles[job.text]) - job.start
                 first, last = owners(job, len(encoded[job.text].ids), OVERLAP)
@@ -147,53 +156,34 @@ class Engine:
             for encoding, values, relevance in zip(encoded, keep, best, strict=True)
         ]
 
-    def _forward(
-        self, network: Any, rows: Sequence[Sequence[int]], passage: int | None
-    ) -> tuple[list[list[float]], list[float]]:
-        """Return keep probabilities and relevance; ``passage`` is where it starts, if asked."""
-        import torch
+    def runner(self, tokens: int) -> Runner:
+        """Return what to run the network with on so many tokens, loaded once for all threads.
 
-        ids, mask = self.padded(rows)
-        types = torch.zeros_like(ids)
-        if passage is not None:
-            types[:, passage:] = 1
-        with torch.inference_mode(), self.precision():
-            keep, relevance = network(ids, types * mask, mask)
-            tokens: list[list[float]] = keep.sigmoid().cpu().tolist()
-            logits: list[float] = relevance.cpu().tolist()
-        with self._lock:
-            self.passes += len(rows)
-        return tokens, logits
-
-    def padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """Return ids and mask of rows, on the network's device."""
-        import torch
-
-        width = max(map(len, rows))
-        ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
-        lengths = torch.tensor([len(row) for row in rows])
-        mask = torch.arange(width)[None, :] < lengths[:, None]
-        device = next(self.load()[0].parameters()).device
-        return ids.to(device), mask.to(device)
-
-    def precision(self) -> Any:
-        """Return the context in which forward passes have this engine's precision."""
-        import torch
-
-        device = next(self.load()[0].parameters()).device
-        is_short = self._precision == "bfloat16"
-        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_short)
-
-    def load(self) -> tuple[Any, Any]:
-        """Return network and tokenizer, loaded once for all threads."""
+        numpy serves short texts for as long as nobody has imported torch, and torch all others.
+        """
         with self._loading:
-            return self._loaded
+            if self._torch is None:
+                self._read_in_numpy += tokens
+                if self._is_plain and self._read_in_numpy <= NUMPY_TOKENS:
+                    self._numpy = self._numpy or ArrayRunner(self.folder)
+                    return self._numpy
+                device = self._device or best_device()
+                self._torch = TorchRunner(self.folder, device, self._precision)
+                self._numpy = None
+            return self._torch
+
+    @property
+    def _is_plain(self) -> bool:
+        is_default = self._device in (None, "cpu") and self._precision == "float32"
+        return is_default and "torch" not in sys.modules
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
-        tokenizer = load_tokenizer(self.folder)
-        tokenizer.encode_special_tokens = True  # "[SEP]" in a text is text
-        return weights.load(self.folder, self._device or best_device()), tokenizer
+    def tokenizer(self) -> Any:
+        """The tokenizer, which reads "[SEP]" in a text as text."""
+        with self._loading:
+            tokenizer = load_tokenizer(self.folder)
+        tokenizer.encode_special_tokens = True
+        return tokenizer
 
 
 def shared(
@@ -206,15 +196,6 @@ def shared(
 @lru_cache(maxsize=4)
 def _shared(folder: Path, device: str | None, precision: Precision) -> Engine:
     return Engine(folder, device, precision)
-
-
-def best_device() -> str:
-    """Return torch's name for the fastest device here."""
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def _shortened(ids: list[int]) -> list[int]:

@@ -16,7 +16,7 @@ def export(folder: Path, *, source: Path = weights.DATA) -> Path:
     name: call it "…bert-base-multilingual-cased…" there.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = weights.unpack(tensorfile.load(source / weights.FILE)[0])
+    tensors = weights.as_tensors(weights.read(source))
     heads = {name: t for name, t in tensors.items() if name.startswith("relevance.")}
     body = {name: t for name, t in tensors.items() if name not in heads}
     tensorfile.save(body, folder / weights.FILE)

@@ -25,18 +25,18 @@ def pack(tensors: dict[str, Any]) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> dict[str, Any]:
-    """Return float32 tensors under their own names."""
-    import torch
+    """Return float32 numpy arrays under their own names, of arrays as ``pack`` stores them."""
+    import numpy
 
     found: dict[str, Any] = {}
-    for name, tensor in packed.items():
+    for name, array in packed.items():
         if name.endswith(NIBBLES):
-            both = torch.stack([tensor & 15, tensor >> 4], -1).to(torch.int8) - 8
-            scale = packed[name.removesuffix(NIBBLES) + SCALE].float()
-            groups = both.reshape(tensor.shape[0], -1, GROUP).float() * scale.unsqueeze(-1)
-            found[name.removesuffix(NIBBLES)] = groups.reshape(tensor.shape[0], -1)
+            both = numpy.stack([array & 15, array >> 4], -1).astype(numpy.float32) - 8.0
+            scale = packed[name.removesuffix(NIBBLES) + SCALE].astype(numpy.float32)
+            groups = both.reshape(array.shape[0], -1, GROUP) * scale[..., None]
+            found[name.removesuffix(NIBBLES)] = groups.reshape(array.shape[0], -1)
         elif not name.endswith(SCALE):
-            found[name] = tensor.float()
+            found[name] = array.astype(numpy.float32)
     return found
 
 

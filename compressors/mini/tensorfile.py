@@ -22,3 +22,17 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         tensors = {str(name): file.get_tensor(name) for name in list(file.keys())}
         metadata: dict[str, str] = dict(file.metadata() or {})
     return tensors, metadata
+
+
+def arrays(path: Path) -> dict[str, Any]:
+    """Return tensors by name as numpy arrays, without torch.
+
+    Raises ValueError when the file is no safetensors file.
+    """
+    import safetensors
+
+    try:
+        with cast("Any", safetensors).safe_open(path, "np") as file:
+            return {str(name): file.get_tensor(name) for name in list(file.keys())}
+    except safetensors.SafetensorError as error:
+        raise ValueError(str(error)) from error

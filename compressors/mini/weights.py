@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...middleware.errors import ModelUnavailable
 
@@ -37,34 +37,60 @@ def pack(tensors: dict[str, Any]) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> dict[str, Any]:
-    """Return float32 tensors under their own names."""
+    """Return float32 numpy arrays under their own names, of arrays as ``pack`` stores them."""
+    import numpy
+
     return {
-        name: tensor.float() * packed[name + SCALE].float()
+        name: array * packed[name + SCALE].astype(numpy.float32)
         if name + SCALE in packed
-        else tensor.float()
-        for name, tensor in packed.items()
+        else array.astype(numpy.float32)
+        for name, array in packed.items()
         if not name.endswith(SCALE)
     }
 
 
+def read(folder: Path) -> dict[str, Any]:
+    """Return the network's tensors as numpy arrays, float32.
+
+    Raises ModelUnavailable when the folder does not hold them.
+    """
+    from . import tensorfile
+
+    try:
+        return unpack(tensorfile.arrays(folder / FILE))
+    except (OSError, ValueError, KeyError) as error:
+        raise unreadable(folder, error) from error
+
+
 def load(folder: Path, device: str) -> Any:
-    """Return the network in eval mode.
+    """Return the network in torch, in eval mode.
 
     Raises ModelUnavailable when the folder does not hold it.
     """
     import torch
-    from safetensors import SafetensorError
 
-    from . import tensorfile
     from .network import Network, Shape
 
+    tensors = as_tensors(read(folder))
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
-        tensors = unpack(tensorfile.load(folder / FILE)[0])
         with torch.device("meta"):
             network = Network(Shape.of(config))
         network.load_state_dict(tensors, assign=True)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelUnavailable(f"cannot load headrace-mini from {folder}: {first:.200}") from error
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise unreadable(folder, error) from error
     return network.to(device).eval()
+
+
+def as_tensors(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays as torch's tensors, without a copy."""
+    import torch
+
+    convert = cast("Any", torch).from_numpy
+    return {name: convert(array) for name, array in arrays.items()}
+
+
+def unreadable(folder: Path, error: Exception) -> ModelUnavailable:
+    """Return the error that says which folder could not be read, and why."""
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return ModelUnavailable(f"cannot load headrace-mini from {folder}: {first:.200}")

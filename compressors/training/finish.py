@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...middleware.models import resolve
-from ..mini import embedder, nibbles, tensorfile, weights
+from ..mini import nibbles, runners, tensorfile, weights
 from ..mini.network import Network
 from ..tokens import load_tokenizer
 from .start import BASE, encoder_weights
@@ -21,13 +21,14 @@ def write(network: Network, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     base = resolve(BASE, kind="encoder")
     tensorfile.save(weights.pack(network.state_dict()), folder / weights.FILE)
-    tensorfile.save(nibbles.pack(_untied(base)), folder / embedder.FILE)
+    tensorfile.save(nibbles.pack(_untied(base)), folder / runners.EMBEDDER)
     tokenizer = load_tokenizer(base)
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     _write_json(folder / "tokenizer_config.json", _TOKENIZER)
     config = json.loads((base / "config.json").read_text("utf-8"))
     _write_json(folder / "config.json", {**config, **_HEAD})
-    names = (weights.FILE, embedder.FILE, "config.json", "tokenizer.json", "tokenizer_config.json")
+    others = ("config.json", "tokenizer.json", "tokenizer_config.json")
+    names = (weights.FILE, runners.EMBEDDER, *others)
     lines = [f"{checksum(folder / name)}  {name}\n" for name in names]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 
@@ -41,7 +42,7 @@ def checksum(path: Path) -> str:
 def _untied(base: Path) -> dict[str, Any]:
     """Return the published encoder's weights but for those that training leaves as they are."""
     tensors = encoder_weights(base)
-    return {name: tensor for name, tensor in tensors.items() if name not in embedder.TIED}
+    return {name: tensor for name, tensor in tensors.items() if name not in runners.TIED}
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

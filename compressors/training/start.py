@@ -30,7 +30,7 @@ def base_network(seed: int, dropout: float = 0.0) -> Network:
 def shipped_network(folder: Path, dropout: float = 0.0) -> Network:
     """Return the network in a model folder that this package wrote, to train it further."""
     network = Network(shape_in(folder), dropout)
-    network.load_state_dict(weights.unpack(tensorfile.load(folder / weights.FILE)[0]))
+    network.load_state_dict(weights.as_tensors(weights.read(folder)))
     return network
 
 

@@ -197,6 +197,34 @@ def test_what_it_cannot_read_is_scored_by_lexical(text: str) -> None:
 
 
 @model
+def test_numpy_and_torch_read_the_same() -> None:
+    from headrace.compressors.mini.runners import ArrayRunner, TorchRunner
+
+    plain, torch = ArrayRunner(DATA), TorchRunner(DATA, "cpu", "float32")
+    engine = Engine()
+    rows = [[101, *engine.tokenizer.encode(t, add_special_tokens=False).ids, 102] for t in OTHERS]
+    for passage in (None, 5):
+        ours, theirs = plain.score(rows, passage), torch.score(rows, passage)
+        for one, two in zip(ours[0], theirs[0], strict=True):
+            assert one == pytest.approx(two, abs=1e-4)
+        assert ours[1] == pytest.approx(theirs[1], abs=1e-4)
+    assert plain.embed(rows) == pytest.approx(torch.embed(rows), abs=1e-4)
+
+
+def test_a_short_text_is_cut_without_torch_and_a_long_one_with_it() -> None:
+    code = (
+        "import sys\n"
+        "from headrace.compressors.mini.engine import NUMPY_TOKENS, Engine, Passage\n"
+        "engine = Engine()\n"
+        "engine.read('Who?', [Passage('Ann met Bob on Monday in Rome.')])\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)\n"
+        "engine.runner(NUMPY_TOKENS)\n"
+        "assert 'torch' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@model
 def test_the_exported_folder_is_a_token_classifier_with_the_same_scores(tmp_path: Path) -> None:
     folder = export(tmp_path / "mini")
     [expected] = TokenClassifier(str(folder)).score([split(NORMANS)])

@@ -72,11 +72,11 @@ def test_articles_are_held_out_whole(tmp_path: Path) -> None:
         return {"title": title, "paragraphs": [{"context": f"rain in {title}", "qas": qas}]}
 
     (tmp_path / "squad").mkdir()
-    data = {"data": [article("Normans"), article("Kenya")]}
+    data = {"data": [article("Normans"), article("Teacher"), article("Kenya")]}
     for version in ("v1", "v2"):
         with gzip.open(tmp_path / "squad" / f"squad_{version}.json.gz", "wt") as file:
             json.dump(data, file)
-    assert [a.title for a in squad(tmp_path)] == ["Kenya"]
+    assert [a.title for a in squad(tmp_path)] == ["Teacher"]
     assert [a.title for a in squad(tmp_path, "test")] == ["Normans"]
 
 
