@@ -12,7 +12,7 @@ from __future__ import annotations
 from .budget import Budget
 from .compressor import Compressed, Compressor
 from .highlight import to_html
-from .recover import recover
+from .recover import recover, recovered
 from .rerankers import BM25, BiEncoder, Reranker, make_reranker, rerank
 from .scorers import Lexical, Scorer, TokenClassifier, make_scorer
 from .structure import split
@@ -38,6 +38,7 @@ __all__ = [
     "make_reranker",
     "make_scorer",
     "recover",
+    "recovered",
     "rerank",
     "split",
     "to_html",

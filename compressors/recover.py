@@ -41,6 +41,29 @@ def recover(compressed: Compressed, answer: str, *, max_gap: int = 10) -> str:
     return restored(compressed.original, _places(compressed), answer, max_gap)
 
 
+def recovered(
+    original: str,
+    compressed: str,
+    answer: str,
+    *,
+    spans: Sequence[Span] | None = None,
+    max_gap: int = 10,
+) -> str:
+    """Return ``recover``'s answer from texts; without ``spans`` the words are aligned.
+
+    Raises InvalidRequest for a compressed text that is not the original with words left out.
+    """
+    if spans is None:
+        if max_gap < 0:
+            raise InvalidRequest(f"max_gap must be 0 or more words, got {max_gap}")
+        return restored(original, aligned(original, compressed), answer, max_gap)
+    ends = [0, *(place for span in spans for place in span), len(original)]
+    if any(a > b for a, b in pairwise(ends)):
+        raise InvalidRequest("the spans do not lie in order in the original; give the right file")
+    result = Compressed(compressed, original, tuple(spans), 0, 0, "unknown")
+    return recover(result, answer, max_gap=max_gap)
+
+
 def restored(original: str, kept: Sequence[Span], answer: str, max_gap: int = 10) -> str:
     """Return the answer with the original's wording between words of ``kept``.
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from .cli_compress import File, Json, compress, recover
 from .errors import HeadraceError, InvalidRequest
+from .terminal import print_json, print_table, print_text, say
 
 EXIT_FAILURE, EXIT_USAGE = 1, 2
 MANY = 500  # passages that take more than a few seconds to rank
@@ -28,9 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-File = Annotated[str, typer.Argument(metavar="[FILE|-]", help="A text file; - is stdin.")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-
 
 def main() -> None:
     """Run the command line; exit 0 if all went well, 1 on failure, 2 on bad usage."""
@@ -41,14 +36,14 @@ def main() -> None:
     except HeadraceError as error:
         if debug:
             raise
-        _say(f"error: {error}")
+        say(f"error: {error}")
         sys.exit(EXIT_USAGE if isinstance(error, InvalidRequest) else EXIT_FAILURE)
     except BrokenPipeError:  # the reader has enough: head, less
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         if debug:
             raise
-        _say(f"error: cannot write the output: {error.strerror}")
+        say(f"error: cannot write the output: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(EXIT_FAILURE)
 
@@ -57,7 +52,7 @@ def _version(value: bool) -> None:
     if value:
         from importlib.metadata import version
 
-        _print(f"headrace {version('headrace')}\n")
+        print_text(f"headrace {version('headrace')}\n")
         raise typer.Exit
 
 
@@ -70,62 +65,8 @@ def options(
     """Rerank, compress, plan, constrain and batch in front of a language model's engine."""
 
 
-@app.command()
-def compress(
-    file: File = "-",
-    rate: Annotated[float | None, typer.Option(help="Share of tokens to keep, 0 to 1.")] = None,
-    target_tokens: Annotated[int | None, typer.Option(help="Tokens to keep at most.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Least importance, 0 to 1.")] = None,
-    question: Annotated[str | None, typer.Option(help="What the text will be asked.")] = None,
-    compressor: Annotated[str, typer.Option(help="auto, lexical, mini, or a model.")] = "auto",
-    tokenizer: Annotated[
-        str | None, typer.Option(help="What counts the tokens: a Hugging Face name or folder.")
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="Pattern of text that stays; may be repeated.")
-    ] = None,
-    as_json: Json = False,
-    html: Annotated[Path | None, typer.Option(help="Write what was cut as an HTML page.")] = None,
-) -> None:
-    """Make a text shorter by dropping what matters least (half of it, unless told otherwise)."""
-    from ..compressors import Compressor, to_html
-    from . import parts
-    from .files import check_writable, read_text, write_text
-
-    budget = parts.budget(rate, target_tokens, threshold)
-    if html is not None:
-        check_writable(html)
-    text = read_text(file)
-    if not text:
-        _say(f"note: {'standard input' if file == '-' else file} is empty; nothing to compress")
-    engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
-    (result,) = engine.compress(
-        [text], budget, question=question, keep=keep or (), formats=[Path(file).suffix or None]
-    )
-    if result.reason:
-        _say(f"note: {result.reason}")
-    if html is not None:
-        write_text(html, to_html([result], title=Path(file).name if file != "-" else "stdin"))
-    if as_json:
-        _print_json(
-            {
-                "text": result.text,
-                "tokens_in": result.tokens_in,
-                "tokens_out": result.tokens_out,
-                "rate": result.rate,
-                "spans": [list(span) for span in result.spans],
-                "seconds": result.seconds,
-                "compressor": result.compressor,
-            }
-        )
-    else:
-        _print(result.text)
-        if sys.stdout.isatty() and not result.text.endswith("\n"):
-            _print("\n")
-        _say(
-            f"{result.tokens_in} -> {result.tokens_out} tokens ({result.rate:.0%}) "
-            f"by {result.compressor} in {result.seconds:.2f} s"
-        )
+app.command()(compress)
+app.command()(recover)
 
 
 @app.command()
@@ -147,19 +88,19 @@ def rerank(
 
     records = read_records(read_text(file), "standard input" if file == "-" else file)
     if not records:
-        _say("note: no documents in the input")
+        say("note: no documents in the input")
     numbered = [replace(record_document(r), id=str(i)) for i, (_, r) in enumerate(records)]
     ranked = rank(question, numbered, top_k=top_k, method=method)
     if sys.stdout.isatty() and not as_json:
         found = [(d, records[int(d.id or 0)][1]) for d in ranked]
         rows = [(f"{d.score:.3f}", str(record.get("id", "")), d) for d, record in found]
-        _print_table(
+        print_table(
             ("score", "id", "document"),
             ((score, name, (d.title or d.text)[:80]) for score, name, d in rows),
         )
         return
     for one in ranked:
-        _print(with_score(*records[int(one.id or 0)], one.score or 0.0) + "\n")
+        print_text(with_score(*records[int(one.id or 0)], one.score or 0.0) + "\n")
 
 
 @app.command()
@@ -202,17 +143,17 @@ def ask(
         question = read_text("-").strip()
     if not question.strip():
         raise InvalidRequest("the question is empty; pass a text, or - and a text on stdin")
-    found = read_documents(documents or (), on_skip=_say)
+    found = read_documents(documents or (), on_skip=say)
     if len(found) > MANY:
-        _say(f"note: ranking {len(found)} passages, which may take a while")
+        say(f"note: ranking {len(found)} passages, which may take a while")
     if documents and not found:
-        _say("note: no text in the documents; answering without them")
+        say("note: no text in the documents; answering without them")
     request = make_request(question, documents=found, constraint=constraint, max_tokens=max_tokens)
     if found and top_k is None:
         top_k = 4
     engine = make_backend(backend, model)
     if backend in (None, "transformers") and model is None:
-        _say("note: answered by the embedded 135M model; --backend URL is for a real one")
+        say("note: answered by the embedded 135M model; --backend URL is for a real one")
     with Pipeline((), engine) as bare:
         tokenizer = bare.blocking(engine.capabilities()).tokenizer
         chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer)
@@ -221,7 +162,7 @@ def ask(
         with_text = stream and not as_json and constraint is None
         for event in Pipeline(chain, bare.dispatcher, loop=bare.loop).stream_sync(request):
             if isinstance(event, TextDelta) and with_text:
-                _print(event.text)
+                print_text(event.text)
             elif isinstance(event, Finished):
                 response = event.response
     if response is None:
@@ -229,7 +170,7 @@ def ask(
     if report is not None:
         write_text(report, report_page(request, response))
     if as_json:
-        _print_json(
+        print_json(
             {
                 "text": response.text,
                 "parsed": _plain(response.parsed),
@@ -239,10 +180,10 @@ def ask(
             }
         )
         return
-    _print("\n" if with_text else f"{response.text}\n")
+    print_text("\n" if with_text else f"{response.text}\n")
     if response.finish_reason == "length":
-        _say("note: the answer was cut by its token limit; raise --max-tokens for more")
-    _print_table(
+        say("note: the answer was cut by its token limit; raise --max-tokens for more")
+    print_table(
         ("stage", "what it did", "tokens", "seconds"),
         (
             (
@@ -269,9 +210,9 @@ def doctor(
 
     checks = examine(backend or ())
     if as_json:
-        _print_json([asdict(check) for check in checks])
+        print_json([asdict(check) for check in checks])
     else:
-        _print_table(
+        print_table(
             ("", "kind", "name", "found", "to fix it"),
             (("ok" if c.is_ok else "--", c.kind, c.name, c.found, c.fix) for c in checks),
         )
@@ -296,50 +237,9 @@ def _constraint(schema: Path | None, regex: str | None, choice: list[str] | None
     return constraints.choice(choice) if choice else None
 
 
-def _print(text: str) -> None:
-    """Write text to stdout exactly as it is."""
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-        raise HeadraceError("standard output is closed; there is nowhere to write to")
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
-
-
-def _print_json(value: Any) -> None:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    if re.search(r"[\ud800-\udfff]", text):  # which JSON can escape and UTF-8 cannot hold
-        text = json.dumps(value, default=str)
-    _print(text + "\n")
-
-
 def _plain(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if dump else value
-
-
-def _say(message: str) -> None:
-    """Write one line to stderr, if there is one: a note must not cost the result."""
-    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
-        with suppress(OSError):
-            sys.stderr.write(f"headrace: {' '.join(message.splitlines())}\n")
-            sys.stderr.flush()
-
-
-def _print_table(
-    columns: Iterable[str], rows: Iterable[Iterable[str]], *, to_stderr: bool = False
-) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    stream = sys.stderr if to_stderr else sys.stdout
-    if stream is None:  # pyright: ignore[reportUnnecessaryComparison]
-        return
-    Console(file=stream, width=None if stream.isatty() else 160).print(table)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,16 @@ from ..compressors import (
 DEFAULT_RATE = 0.5
 
 
-def budget(rate: float | None, target_tokens: int | None, threshold: float | None) -> Budget:
+def budget(
+    rate: float | None,
+    target_tokens: int | None,
+    threshold: float | None,
+    quality: float | None = None,
+) -> Budget:
     """Return the one budget that was given, half of the tokens when none was."""
-    if rate is None and target_tokens is None and threshold is None:
+    if rate is None and target_tokens is None and threshold is None and quality is None:
         rate = DEFAULT_RATE
-    return Budget(rate=rate, target_tokens=target_tokens, threshold=threshold)
+    return Budget(rate=rate, target_tokens=target_tokens, threshold=threshold, quality=quality)
 
 
 @lru_cache(maxsize=8)

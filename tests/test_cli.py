@@ -18,6 +18,7 @@ LOG = "".join(
     f"2024-05-{day:02} 12:00:0{day % 10} worker-{day} finished job {day * 17} without any errors\n"
     for day in range(1, 29)
 )
+NOTE = "Um the meeting began at 9. Um Ann said that the total is 12 EUR. We all went home happy."
 REPOSITORY_FILES = [
     "README.md",
     "LICENSE",
@@ -46,17 +47,20 @@ def compressed(*arguments: str, stdin: bytes = b"") -> dict[str, Any]:
 
 
 def test_json_has_exactly_the_promised_keys() -> None:
-    result = compressed("-", "--rate", "0.5", stdin=LOG.encode())
+    result = compressed("-", "--rate", "0.5", stdin=NOTE.encode())
     assert list(result) == [
         "text",
         "tokens_in",
         "tokens_out",
         "rate",
         "spans",
+        "scores",
+        "notes",
         "seconds",
         "compressor",
+        "reason",
     ]
-    assert result["text"] == "".join(LOG[start:end] for start, end in result["spans"])
+    assert result["text"] == "".join(NOTE[start:end] for start, end in result["spans"])
     assert result["tokens_out"] <= 0.5 * result["tokens_in"]
 
 
@@ -128,6 +132,58 @@ def test_a_question_decides_what_stays() -> None:
     assert "disk full" in with_question["text"]
 
 
+def test_forced_words_stay_and_go() -> None:
+    flags = ["--rate", "0.5", "--force-keep", "happy", "--force-drop", "Um", "--keep-digits"]
+    result = compressed(*flags, stdin=NOTE.encode())
+    assert "happy" in result["text"]
+    assert "Um" not in result["text"]
+    assert {"9", "12"} <= set(result["text"].replace(".", " ").split())
+    assert result["tokens_out"] <= 0.5 * result["tokens_in"]
+    laughs = ["--rate", "0.5", "--force-keep", "ha"]
+    assert compressed(*laughs, stdin=b"ha ha ha he said to us")["text"].count("ha") == 3
+    one = compressed(*laughs, "--drop-consecutive", stdin=b"ha ha ha he said to us")
+    assert one["text"].count("ha") == 1
+
+
+def test_quality_keeps_the_share_of_importance_that_was_asked_for() -> None:
+    result = compressed("--quality", "0.6", stdin=NOTE.encode())
+    stays = [
+        any(a <= start and end <= b for a, b in result["spans"])
+        for start, end, _ in result["scores"]
+    ]
+    scores = [score for _, _, score in result["scores"]]
+    kept = sum(score for score, stay in zip(scores, stays, strict=True) if stay)
+    assert 0.6 <= kept / sum(scores) < 0.7
+
+
+def test_segments_are_markup_only_when_asked_for() -> None:
+    text = f"<headrace keep>Um {{x < 1}}</headrace> {NOTE}"
+    with_segments = run("compress", "--segments", "--rate", "0.3", stdin=text.encode()).stdout
+    assert with_segments.startswith(b"Um {x < 1} ")
+    assert b"headrace" not in with_segments
+    assert run("compress", "--rate", "1", stdin=text.encode()).stdout == text.encode()
+    nested = b"a <headrace keep>b <headrace rate=1>c</headrace>"
+    result = run("compress", "--segments", stdin=nested, check=2)
+    assert b"line 1, column 20" in result.stderr
+    assert result.stderr.count(b"\n") == 1
+
+
+def test_recover_puts_back_what_was_cut_from_a_phrase(tmp_path: Path) -> None:
+    original, short = tmp_path / "original.txt", tmp_path / "short.json"
+    original.write_text("The big red bridge was built in 1931.")
+    short.write_bytes(run("compress", str(original), "--rate", "0.6", "--json").stdout)
+    plain = tmp_path / "short.txt"
+    plain.write_text(json.loads(short.read_bytes())["text"])
+    assert "was" not in plain.read_text()
+    for file in (short, plain):
+        files = ["--original", str(original), "--compressed", str(file)]
+        assert run("recover", *files, "Bridge built 1931!").stdout == b"Bridge built in 1931!"
+        assert run("recover", *files, stdin=b"").stdout == b""
+    plain.write_text("a cat")
+    result = run("recover", *files, "x", check=2)
+    assert b"no place for 'cat'" in result.stderr
+
+
 def test_html_is_one_page_and_overwrites_only_itself(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for _ in range(2):
@@ -180,6 +236,10 @@ def test_a_bad_file_gets_one_line_with_the_reason(kind: str, tmp_path: Path) -> 
         (["--rate", "-0.1"], b"-0.1"),
         (["--target-tokens", "-5"], b"-5"),
         (["--threshold", "7"], b"7"),
+        (["--quality", "1.2"], b"1.2"),
+        (["--quality", "0.5", "--rate", "0.5"], b"quality"),
+        (["--force-keep", ""], b"empty string"),
+        (["--segments", "--keep", "(a"], b"(a"),
         (["--rate", "0.5", "--target-tokens", "5"], b"rate"),
         (["--keep", "("], b"("),
         (["--rate", "many"], b"--rate"),
