@@ -22,12 +22,15 @@ th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px soli
 th { color: var(--cut); }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; padding-top: 1rem;
   border-top: 1px solid var(--line); }
+ins { color: var(--cut); font-style: italic; text-decoration: none; }
 del { color: var(--cut); text-decoration: line-through; text-decoration-thickness: 1px; }
 """
 
 
 def to_html(results: Sequence[Compressed], *, title: str) -> str:
     """Return one page: the originals with what was dropped greyed and struck through.
+
+    What a note says in its place ("[55 more lines like this]") stands before it, in italics.
 
     Tokens before and after, rate, compressor, seconds and reason stand on top of each text. A
     word's score is shown on hover; for texts of more than 20,000 words together it is left out,
@@ -65,7 +68,10 @@ def _section(result: Compressed, with_scores: bool) -> str:
 def _marked(result: Compressed, with_scores: bool) -> str:
     parts: list[str] = []
     scores = list(result.scores) if with_scores else []
+    notes = list(result.notes)
     for start, end, is_kept in _stretches(result):
+        while notes and notes[0].at <= start:
+            parts.append(f"<ins>{_safe(notes.pop(0).text)}</ins>")
         content = "".join(_scored(result.original, start, end, scores))
         parts.append(content if is_kept else f"<del>{content}</del>")
     return "".join(parts)

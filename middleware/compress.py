@@ -3,38 +3,64 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from ..compressors import Budget, Compressed, Compressor
+from ..compressors.structured.policy import JsonPolicy
+from ..compressors.structured.schemas import compress_tools
 from . import parts
+from .errors import InvalidRequest
+from .memory import Memory
 from .report import StageReport
 from .transform import Transform
-from .types import Document, Message, Request, Text
-
-Slot = tuple[int, int]
-"""Where a text came from: (-1, document) or (message, part)."""
+from .turns import Rates, Slot, checked, cuttable, last_user, put_back
+from .types import Document, Request, Text
 
 ASKS = re.compile(r"[?？؟]")
 SENTENCE_END = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？])")
 FILE_NAME = re.compile(r"[^\n]*\.\w{1,10}")
 SHORT_TURN = 20  # tokens; a turn of no more is left alone
+REMEMBERED = 2048  # messages; about 2 kB each
 NOTHING = "nothing that may be cut"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What is left of a text, and why not less."""
+
+    text: str
+    reason: str | None
 
 
 @dataclass(frozen=True)
 class Compress(Transform):
-    """Drop what the answer needs least, within one budget for the whole request.
+    """Drop what the answer needs least.
 
-    Exactly one of ``rate``, ``target_tokens`` and ``threshold`` is the budget, over everything that
-    may be cut: the documents and the turns before the last user turn. System and tool messages
-    and the question are never touched, nor is a turn of 20 tokens or less; code is never cut.
-    ``last_user="context"`` lets the last user turn be cut too, but for its first and last sentence
-    and every sentence that asks something. A document that nothing is left of is left out.
+    Exactly one of ``rate``, ``target_tokens`` and ``threshold`` is the budget for the documents
+    and the turns before the last user turn. System and tool messages and the question are not
+    touched, nor is a turn of 20 tokens or less; code is never cut. ``last_user="context"`` lets
+    the last user turn be cut too, but for its first and last sentence and every sentence that asks
+    something. A document that nothing is left of is left out.
+
+    ``rates`` gives a role its own rate, ``{"system": 0.8, "tool": 0.3}``, from the next user turn
+    on, or rates by age, ``{"tool": {0: 0.5, 4: 0.2}}``: half at once, a fifth when four
+    user turns have come after. Messages that ask for tools stay as they are, ids too; a tool's JSON
+    stays JSON with all its records (``json`` says otherwise by key), its logs are folded (not
+    with ``fold=False``). ``tools`` is the rate for the descriptions in tool schemas.
+
+    With ``stable``, the default but for ``target_tokens``, a message is compressed alone, without
+    the question, so that it becomes the same bytes whatever follows, and an engine's prefix cache
+    goes on working: a new turn changes nothing before the user turn that was the last one until
+    then. What that costs: a turn that has just become old is read once more; old turns are cut
+    without knowing the question; and each pays for itself, so what must stay whole in one is not
+    taken from another, and all together may pass the rate. Documents stand behind the chat, share
+    one budget and are cut for the question in any case. Without ``stable``, so are the turns.
 
     ``compressor`` is "auto", "lexical", "mini" or a token-classification model; ``tokenizer`` is
     what tokens are counted with (the engine's own, so that the budget is what the engine sees);
@@ -50,30 +76,59 @@ class Compress(Transform):
     keep: tuple[str | re.Pattern[str], ...] = ()
     last_user: Literal["keep", "context"] = "keep"
     on_error: Literal["pass", "raise"] = "pass"
+    rates: Rates = field(default_factory=dict[str, float], hash=False)
+    stable: bool | None = None
+    tools: float | None = None
+    json: JsonPolicy | None = field(default=None, hash=False)
+    fold: bool = True
 
     def __post_init__(self) -> None:
-        _ = self.budget  # a wrong budget is said here, not at the first request
+        _ = self.budget, self._rates, self._tools  # wrong ones are said here, not at a request
+        if self.stable and self.target_tokens is not None:
+            raise InvalidRequest(
+                f"stable needs a rate or a threshold, got target_tokens={self.target_tokens}: a"
+                " fixed number of tokens for a chat that grows changes every turn, every time"
+            )
 
     @cached_property
     def budget(self) -> Budget:
         """The budget as one value."""
         return Budget(rate=self.rate, target_tokens=self.target_tokens, threshold=self.threshold)
 
+    @property
+    def is_stable(self) -> bool:
+        """Whether a message becomes the same bytes whatever follows it."""
+        return self.target_tokens is None if self.stable is None else self.stable
+
     @cached_property
     def engine(self) -> Compressor:
         """The scorer and the token counter, loaded when first needed."""
         return Compressor(parts.scorer(self.compressor), parts.counter(self.tokenizer))
 
+    @cached_property
+    def _rates(self) -> dict[str, dict[int, Budget]]:
+        return checked(self.rates)
+
+    @cached_property
+    def _tools(self) -> Budget | None:
+        return None if self.tools is None else Budget(rate=self.tools)
+
+    @cached_property
+    def _memory(self) -> Memory[_Cut]:
+        return Memory(REMEMBERED)
+
     async def transform(self, request: Request) -> Request:
         """Return the request with fewer tokens."""
         started = time.perf_counter()
-        texts = self._texts(request)
-        results = await asyncio.to_thread(self._compress, request, texts)
-        changed, num_gone = _put_back(request, results)
+        results = await asyncio.to_thread(self._cut, request)
+        changed, num_gone = put_back(request, {slot: cut.text for slot, cut in results.items()})
+        if self._tools is not None:
+            changed = await asyncio.to_thread(self._with_tools, changed, self._tools)
         count = self.engine.counter.count
         before, after = _num_tokens(request, count), _num_tokens(changed, count)
         reasons = sorted({result.reason for result in results.values() if result.reason})
-        decision = f"{before} -> {after} tokens" if texts else NOTHING
+        is_open = bool(results) or changed.sampling is not request.sampling
+        decision = f"{before} -> {after} tokens" if is_open else NOTHING
         if num_gone:
             decision += f", nothing left of {num_gone} documents"
         row = StageReport(
@@ -84,69 +139,82 @@ class Compress(Transform):
             after,
             details={
                 "compressor": self.engine.scorer.name,
-                "texts": len(texts),
+                "texts": len(results),
                 "documents_dropped": num_gone,
                 "reasons": reasons,
+                "stable": self.is_stable,
             },
         )
         return replace(changed, report=request.report.add(row))
 
-    def _texts(self, request: Request) -> dict[Slot, str]:
-        """Return everything that may be cut, in the order of the prompt."""
-        last = max((i for i, m in enumerate(request.messages) if m.role == "user"), default=-1)
-        found: dict[Slot, str] = {}
-        for i, message in enumerate(request.messages):
-            is_open = i < last or (i == last and self.last_user == "context")
-            if is_open and message.role in ("user", "assistant") and not message.is_tool:
-                for j, part in enumerate(message.parts):
-                    if isinstance(part, Text) and self.engine.counter.count(part.text) > SHORT_TURN:
-                        found[i, j] = part.text
-        return found | {(-1, i): document.text for i, document in enumerate(request.documents)}
+    def _cut(self, request: Request) -> dict[Slot, _Cut]:
+        """Return what is left of everything that may be cut, in the order of the prompt."""
+        count = self.engine.counter.count
+        done: dict[Slot, _Cut] = {}
+        open_: dict[Slot, tuple[str, Budget | None]] = {}
+        for slot, text, budget, is_own in cuttable(request, self._rates, self.budget):
+            if count(text) > SHORT_TURN and self.is_stable:
+                done[slot] = self._alone(text, budget)
+            elif count(text) > SHORT_TURN:
+                open_[slot] = text, budget if is_own else None
+        last = last_user(request)
+        if self.last_user == "context" and last >= 0:
+            for j, part in enumerate(request.messages[last].parts):
+                if isinstance(part, Text) and count(part.text) > SHORT_TURN:
+                    open_[last, j] = part.text, None
+        open_ |= {(-1, i): (document.text, None) for i, document in enumerate(request.documents)}
+        return done | self._together(request, open_)
 
-    def _compress(self, request: Request, texts: dict[Slot, str]) -> dict[Slot, Compressed]:
+    def _alone(self, text: str, budget: Budget) -> _Cut:
+        """Compress a message so that nothing but itself and the options matter."""
+
+        def cut() -> _Cut:
+            (result,) = self.engine.compress(
+                [text], budget, keep=self.keep, json=self.json, fold=self.fold
+            )
+            return _Cut(result.text, result.reason)
+
+        return self._memory.get(f"{budget!r}\n{text}", cut)
+
+    def _together(
+        self, request: Request, texts: dict[Slot, tuple[str, Budget | None]]
+    ) -> dict[Slot, _Cut]:
+        """Compress texts for the question, those without a budget of their own within one."""
         question, keep = request.question, [*self.keep]
         if self.last_user == "context":
             task = _task(request)
             keep += [re.compile(re.escape(line)) for line in task]
             question = " ".join(filter(ASKS.search, task)) or (task[-1] if task else question)
         formats = [_file_name(request.documents[at]) if place < 0 else None for place, at in texts]
-        results = self.engine.compress(
-            list(texts.values()),
+        results: list[Compressed] = self.engine.compress(
+            [text for text, _ in texts.values()],
             self.budget,
             question=question,
             keep=keep,
             formats=formats,
             joint=True,
+            budgets=[budget for _, budget in texts.values()],
+            json=self.json,
+            fold=self.fold,
         )
-        return dict(zip(texts, results, strict=True))
+        return {
+            slot: _Cut(result.text, result.reason)
+            for slot, result in zip(texts, results, strict=True)
+        }
 
-
-def _put_back(request: Request, results: dict[Slot, Compressed]) -> tuple[Request, int]:
-    """Return the request with the results, and how many documents nothing is left of.
-
-    Those are left out. A message is never emptied: many engines refuse an empty one.
-    """
-
-    def message(i: int, old: Message) -> Message:
-        parts = tuple(
-            replace(part, text=results[i, j].text)
-            if isinstance(part, Text) and (i, j) in results and results[i, j].text.strip()
-            else part
-            for j, part in enumerate(old.parts)
+    def _with_tools(self, request: Request, budget: Budget) -> Request:
+        """Return the request with shorter descriptions in its tools, whatever is asked."""
+        extra = request.sampling.extra
+        if not isinstance(tools := extra.get("tools"), (list, tuple)) or not tools:
+            return request
+        short = compress_tools(
+            cast("Sequence[Mapping[str, Any]]", tools),
+            budget,
+            scorer=self.engine.scorer,
+            counter=self.engine.counter,
         )
-        return old if parts == old.parts else replace(old, parts=parts)
-
-    documents = [
-        replace(old, text=results[-1, i].text)
-        for i, old in enumerate(request.documents)
-        if results[-1, i].text.strip()
-    ]
-    changed = replace(
-        request,
-        messages=tuple(message(i, old) for i, old in enumerate(request.messages)),
-        documents=tuple(documents),
-    )
-    return changed, len(request.documents) - len(documents)
+        sampling = replace(request.sampling, extra={**extra, "tools": short})
+        return replace(request, sampling=sampling)
 
 
 def _file_name(document: Document) -> str | None:
@@ -170,4 +238,6 @@ def _task(request: Request) -> list[str]:
 
 def _num_tokens(request: Request, count: Callable[[str], int]) -> int:
     texts = [m.text for m in request.messages] + [d.text for d in request.documents]
+    if tools := request.sampling.extra.get("tools"):
+        texts.append(json.dumps(tools, ensure_ascii=False, default=str))
     return sum(count(text) for text in texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,15 +19,37 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Characters ``start`` to ``end``, whole lines, that ``note`` stands for.
+    """Blocks of ``size`` whole lines, side by side, that a note stands for.
 
-    ``like`` is where the lines begin that they repeat.
+    ``like`` is where the block begins that they repeat.
     """
 
     like: int
-    start: int
-    end: int
-    note: str
+    blocks: tuple[Span, ...]
+    size: int
+
+    @property
+    def start(self) -> int:
+        """Where the first of the lines begins."""
+        return self.blocks[0][0]
+
+    @property
+    def end(self) -> int:
+        """Where the last of the lines ends."""
+        return self.blocks[-1][1]
+
+    @property
+    def note(self) -> str:
+        """What is said in their place."""
+        count = len(self.blocks)
+        if self.size == 1:
+            return f"[{count} more lines like this]"
+        return f"[{count} more times these {self.size}]"
+
+    @property
+    def saved(self) -> int:
+        """How many characters fewer."""
+        return self.end - self.start - len(self.note)
 
 
 def folds(
@@ -50,13 +73,15 @@ def folds(
             (starts[first + k * size], starts[first + (k + 1) * size]) for k in range(repeats)
         ]
         found += _of_run(text, blocks, size, _words(question or ""), forced)
-    saved, most = 0, (1 - share) * len(text)
-    chosen: list[Fold] = []
-    for fold in sorted(found, key=lambda fold: fold.start - fold.end):
-        if saved >= most:
+    most, chosen = (1 - share) * len(text), list[Fold]()
+    order = sorted(found, key=lambda fold: -fold.saved)
+    for place, fold in enumerate(order):
+        if most <= 0:
             break
-        saved += fold.end - fold.start - len(fold.note)
-        chosen.append(fold)
+        if fold.saved >= most:  # the shortest that is enough
+            place = bisect_right(order, -most, key=lambda one: -one.saved) - 1
+        chosen.append(order[place])
+        most -= order[place].saved
     return sorted(chosen, key=lambda fold: fold.start)
 
 
@@ -140,17 +165,12 @@ def _of_run(
         is_kept = k == stop or any(a < end and start < b for a, b in forced)
         if not is_kept and not (news and news & _words(text[start:end])):
             continue
-        if k > first:
-            note = _note(k - first, size)
-            hidden = blocks[first][0], blocks[k - 1][1]
-            if k - first >= _FEWEST and hidden[1] - hidden[0] > 2 * len(note):
-                found.append(Fold(blocks[like][0], *hidden, note))
+        if k - first >= _FEWEST:
+            fold = Fold(blocks[like][0], tuple(blocks[first:k]), size)
+            if fold.saved > len(fold.note):
+                found.append(fold)
         like, first = k, k + 1
     return found
-
-
-def _note(count: int, size: int) -> str:
-    return f"[{count} more lines like this]" if size == 1 else f"[{count} more times these {size}]"
 
 
 def _break(text: str, end: int) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 from ...middleware.errors import InvalidRequest
 from .scan import Path
@@ -83,8 +83,8 @@ def _steps(path: str) -> Path:
 
 
 def _checked(path: str, rule: object) -> Rule:
-    if rule == "keep" or rule == "drop":
-        return rule
+    if rule in ("keep", "drop"):
+        return cast("Rule", rule)
     if isinstance(rule, (int, float)) and not isinstance(rule, bool) and 0 <= rule <= 1:
         return float(rule)
     raise InvalidRequest(

@@ -66,12 +66,19 @@ class View:
     ) -> Scored:
         """Return the units scored, with what the caller ``found`` in the original kept and dropped.
 
-        The best word of each range in ``least`` must stay too.
+        Wishes are looked for in what decoded values say as well. The best word of each range in
+        ``least`` must stay too.
         """
+        wishes = wishes or Wishes()
         ranked = _by_line(self.units, scores, self.first) if self.by_line else list(scores)
         found = found or Found()
-        inside = Found(*map(self._inside, (found.kept, found.words, found.dropped)))
-        scored = (wishes or Wishes()).apply(self.units, ranked, inside)
+        own = wishes.find(self.units.text) if self.frame else Found()
+        inside = Found(
+            self._inside(found.kept, own.kept),
+            self._inside(found.words, own.words),
+            self._inside(found.dropped, own.dropped),
+        )
+        scored = wishes.apply(self.units, ranked, inside)
         units, best = scored.units.units, set[int]()
         for start, end in self.least:
             words = [i for i in range(start, end) if units[i].role == "word"]
@@ -129,9 +136,9 @@ class View:
                 placed.append((spans[0][0], spans[-1][1], score))
         return tuple(placed)
 
-    def _inside(self, forced: Sequence[Span]) -> tuple[Span, ...]:
-        """Return spans of the original as spans of the view, as far as they lie in it."""
-        found: list[Span] = []
+    def _inside(self, forced: Sequence[Span], own: Sequence[Span]) -> tuple[Span, ...]:
+        """Return spans of the original, as far as they lie in the view, and the view's own."""
+        found: list[Span] = [*own]
         stretches = self.stretches if forced else ()
         for stretch in stretches:
             for start, end in forced:

@@ -1,0 +1,102 @@
+"""Which messages of a chat may be cut, and at which rate, by role and age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ..compressors import Budget
+from .errors import InvalidRequest
+from .types import Message, Request, Text
+
+Slot = tuple[int, int]
+"""Where a text came from: (-1, document) or (message, part)."""
+
+Rates = Mapping[str, float | Mapping[int, float]]
+"""A rate a role, or rates by age: how many user turns have come after the message."""
+
+
+def checked(rates: Rates) -> dict[str, dict[int, Budget]]:
+    """Return budgets by role and least age; a single rate is for messages of age 1 and more.
+
+    Raises InvalidRequest for a rate outside [0, 1] and an age that is no whole number from 0 on.
+
+    >>> sorted(checked({"tool": {1: 0.5, 4: 0.2}})["tool"])
+    [1, 4]
+    """
+    if not isinstance(rates, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f'rates must be a mapping such as {{"tool": 0.3}}, got {rates!r:.80}')
+    found: dict[str, dict[int, Budget]] = {}
+    for role, given in rates.items():
+        by_age = given if isinstance(given, Mapping) else {1: given}
+        for age, rate in by_age.items():
+            if type(age) is not int or age < 0:
+                raise InvalidRequest(f"the age of {role} messages must be 0 or more, got {age!r}")
+            try:
+                found.setdefault(role, {})[age] = Budget(rate=rate)
+            except InvalidRequest as error:
+                raise InvalidRequest(f"the rate of {role} messages: {error}") from error
+    return found
+
+
+def cuttable(
+    request: Request, rates: Mapping[str, Mapping[int, Budget]], default: Budget
+) -> Iterator[tuple[Slot, str, Budget, bool]]:
+    """Yield each text that may be cut: where it is, its budget, and whether that is its role's own.
+
+    Without a rate of their own, user and assistant messages have the ``default`` from age 1 on, and
+    all others stay. The last user turn and messages that ask for tools always stay.
+    """
+    last = last_user(request)
+    age = sum(message.role == "user" for message in request.messages)
+    for i, message in enumerate(request.messages):
+        age -= message.role == "user"
+        if i == last or message.fields.get("tool_calls") or message.fields.get("function_call"):
+            continue
+        own = rates.get(message.role)
+        if own is None and (age < 1 or not _is_said(message)):
+            continue
+        fitting = [least for least in own or () if least <= age]
+        if own is not None and not fitting:
+            continue
+        budget = own[max(fitting)] if own is not None else default
+        for j, part in enumerate(message.parts):
+            if isinstance(part, Text):
+                yield (i, j), part.text, budget, own is not None
+
+
+def last_user(request: Request) -> int:
+    """Return the index of the last user turn, -1 without one."""
+    return max((i for i, m in enumerate(request.messages) if m.role == "user"), default=-1)
+
+
+def put_back(request: Request, texts: Mapping[Slot, str]) -> tuple[Request, int]:
+    """Return the request with the new texts, and how many documents nothing is left of.
+
+    Those are left out. A message is never emptied: many engines refuse an empty one.
+    """
+
+    def message(i: int, old: Message) -> Message:
+        parts = tuple(
+            replace(part, text=texts[i, j])
+            if isinstance(part, Text) and (i, j) in texts and texts[i, j].strip()
+            else part
+            for j, part in enumerate(old.parts)
+        )
+        return old if parts == old.parts else replace(old, parts=parts)
+
+    documents = [
+        replace(old, text=texts[-1, i])
+        for i, old in enumerate(request.documents)
+        if texts[-1, i].strip()
+    ]
+    changed = replace(
+        request,
+        messages=tuple(message(i, old) for i, old in enumerate(request.messages)),
+        documents=tuple(documents),
+    )
+    return changed, len(request.documents) - len(documents)
+
+
+def _is_said(message: Message) -> bool:
+    return message.role in ("user", "assistant") and not message.is_tool
