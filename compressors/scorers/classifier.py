@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -72,7 +72,7 @@ class TokenClassifier:
             )
         if self.batch_tokens is not None and self.batch_tokens < 1:
             raise InvalidRequest(f"batch_tokens must be at least 1, got {self.batch_tokens}")
-        _check_head(self.model, self._config)
+        _check_head(self.model, self.config)
 
     @property
     def name(self) -> str:
@@ -85,9 +85,18 @@ class TokenClassifier:
         return resolve(self.model)
 
     @cached_property
-    def _config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
+        """The model's config.json."""
         loaded: dict[str, Any] = json.loads((self.path / "config.json").read_text("utf-8"))
         return loaded
+
+    def reducing(self, reduce: Literal["mean", "first"]) -> TokenClassifier:
+        """Return the same scorer with another ``reduce``; both share the loaded model."""
+        if reduce == self.reduce:
+            return self
+        other = replace(self, reduce=reduce)
+        other.__dict__["_loaded"] = self.load()
+        return other
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``. The question is not used."""
@@ -126,7 +135,7 @@ class TokenClassifier:
 
         return load_classifier(
             self.path,
-            self._config,
+            self.config,
             device=self.device,
             precision=self.precision,
             compile=self.compile,
