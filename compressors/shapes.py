@@ -6,6 +6,7 @@ import csv
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 
 _SAMPLE = 400
 _TAG = re.compile(r"<[^<>]{1,2000}>")
@@ -15,6 +16,7 @@ _YAML = re.compile(
     r"\s*(?:- +)?(?:[\w.$/-]+|\"[^\"]*\"|'[^']*') *:(?: +\S.*| *)$|\s*- +\S.*$|\s*-$"
 )
 _YAML_KEY = re.compile(r"(?P<key>[A-Za-z_$][\w.$/-]*) *:(?P<value>\s.*|)$")
+_BLOCK = re.compile(r"(?::|^\s*-) +[|>][+-]?\d?[+-]?\s*(?:#.*)?$")
 _CODE = re.compile(
     r"\s+#\s|\s*(?:"
     r"(?:def|class|async def) +\w+.*:\s*(?:#.*)?$"
@@ -90,19 +92,47 @@ def is_toml(text: str) -> bool:
 
 
 def is_yaml(text: str) -> bool:
-    """Whether nearly all lines are keys or items, and no key of the top level comes twice.
+    """Whether each document is YAML: keys, items and block texts.
 
     A transcript (``Ann: Hello.``) has long values or repeats its keys.
     """
-    lines = [line for line in _lines(text) if not line.lstrip().startswith("#")]
-    if lines and lines[0].strip() == "---" and lines[-1].strip() != "---":
-        lines = lines[1:]
+    lines = _without_block_texts(line for line in _lines(text) if line.lstrip()[0] != "#")
+    documents: list[list[str]] = [[]]
+    for line in lines:
+        if line.rstrip() in ("---", "..."):
+            documents.append([])
+        else:
+            documents[-1].append(line)
+    found = [document for document in documents if document]
+    is_front = len(lines) > 1 and lines[-1].strip() == "---"
+    return sum(map(len, found)) >= 3 and not is_front and all(map(_is_yaml, found))
+
+
+def _without_block_texts(lines: Iterable[str]) -> list[str]:
+    """Return the lines without the texts that ``key: |`` and ``key: >`` begin."""
+    found: list[str] = []
+    block: int | None = None
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if block is not None and indent > block:
+            continue
+        block = indent if _BLOCK.search(line) else None
+        found.append(line)
+    return found
+
+
+def _is_yaml(lines: list[str]) -> bool:
     keys = [m for line in lines if (m := _YAML_KEY.match(line))]
     names = Counter(match["key"] for match in keys)
     indented = sum(line[0] in " \t" for line in lines)
     fits = sum(bool(_YAML.match(line)) for line in lines)
-    if len(lines) < 3 or not keys or fits < 0.9 * len(lines) or max(names.values()) > 1:
+    if fits < 0.9 * len(lines) or max(names.values(), default=0) > 1:
         return False
+    if not keys:  # a list of records
+        heads = [m for line in lines if (m := _YAML_KEY.match(line[2:])) and line[:2] == "- "]
+        inner = [m for line in lines if (m := _YAML_KEY.match(line.lstrip())) and line[0] == " "]
+        short = sum(len(match["value"]) <= 80 for match in (*heads, *inner))
+        return len(inner) >= len(heads) > 1 and short >= 0.8 * len(lines)
     keyed = sum(bool(re.match(r"\s*(?:- +)?[\w.$/\"'-]+ *:(?:\s|$)", line)) for line in lines)
     long = sum(len(match["value"]) > 80 for match in keys)
     return (

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import tomllib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -247,3 +249,119 @@ def test_a_fence_in_markdown_is_whole_and_outlives_prose() -> None:
 def test_the_samples_are_what_they_claim() -> None:
     assert len(tomllib.loads(TOML)) == 2
     assert {len(row) for row in csv.reader(CSV.splitlines())} == {3}
+
+
+YAMLS = {
+    "kubernetes": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: {app: web, tier: "front"}
+spec:
+  replicas: 3
+  template:
+    spec:
+      containers:
+        - name: web
+          image: nginx:1.27
+          args: ["--port", "8080"]
+          env:
+            - name: MODE
+              value: production
+""",
+    "compose": """\
+services:
+  db:
+    image: postgres:16
+    volumes:
+      - data:/var/lib/postgresql/data
+    healthcheck:
+      test: ["CMD", "pg_isready"]
+      interval: 10s
+volumes:
+  data:
+""",
+    "rules in words": """\
+mode: architect
+instructions:
+  general:
+    status_prefix: "Begin every response with the status of the memory bank, active or inactive."
+    memory_bank:
+      - If the memory bank is there, read all of its files before you do anything else.
+      - If it is not there, ask the user whether it should be made.
+  tools:
+    read_file: allowed
+    write_file: not allowed
+""",
+    "block text": """\
+name: build
+description: |
+  This job builds the wheel and the docs, and it uploads both of them to the
+  server when nothing has failed.
+on:
+  push:
+    branches: [main]
+steps:
+  - run: make wheel
+  - run: make docs
+""",
+    "list": """\
+- id: 1
+  name: Ann
+  role: admin
+- id: 2
+  name: Bob
+  role: user
+- id: 3
+  name: Cy
+  role: user
+""",
+    "documents": "---\na: 1\nb: [x, y]\nc: {d: e}\n---\na: 2\nb: []\nc: {}\n",
+}
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("hint", [None, "settings.yaml"])
+@pytest.mark.parametrize("text", YAMLS.values(), ids=YAMLS)
+def test_yaml_still_loads_as_what_it_was(text: str, hint: str | None, rate: float) -> None:
+    yaml: Any = pytest.importorskip("yaml")
+    result = squeeze(text, rate, hint)
+    assert list(yaml.safe_load_all(result.text)) == list(yaml.safe_load_all(text))
+    assert result.text != text or result.reason
+
+
+TABLE = "| item | price |\n|:---|---:|\n| rye | 2.50 |\n| oats \\| bran | [7.25](./p.md) |"
+PAGE = f"""\
+# The mill
+
+We met at the mill, which is old, and ![Fig 1](./p_19_1.png) shows how it was built in 1871.
+
+{TABLE}
+
+More is in the [report of the year](https://example.org/r_(2024).pdf "Report"), on page 12, and in
+[the notes][notes], which everybody should read before the next meeting takes place in May.
+
+[![Build](https://ci.example.org/b.svg)](https://ci.example.org/)
+
+[notes]: https://example.org/notes.md
+"""
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_tables_links_and_images_are_whole_or_absent(rate: float) -> None:
+    out = squeeze(PAGE, rate).text
+    rows = [one for one in out.split("\n") if one.startswith("|")]
+    assert rows == [row for row in TABLE.split("\n") if row in rows]
+    assert not rows or rows[:2] == TABLE.split("\n")[:2]
+    for whole, part in (
+        ("![Fig 1](./p_19_1.png)", "p_19"),
+        ('(https://example.org/r_(2024).pdf "Report")', "2024"),
+        ("[![Build](https://ci.example.org/b.svg)](https://ci.example.org/)", "ci.example"),
+        ("[the notes][notes]", "[notes]"),
+        ("https://example.org/notes.md", "notes.md"),
+    ):
+        assert whole in out or part not in out.replace("[notes]:", "")
+    assert out.count("](") == len(
+        re.findall(r"\]\([^\s()]*(?:\(\w+\)[^\s()]*)?(?: \"\w+\")?\)", out)
+    )
