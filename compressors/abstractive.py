@@ -117,8 +117,8 @@ class Abstractive:
     ) -> list[Summary]:
         """Return the documents summarised, in order; ``generate`` is called once, with all prompts.
 
-        Raises InvalidRequest for a threshold as budget, and when ``generate`` does not return one
-        answer a prompt.
+        Raises InvalidRequest for a budget without a number of tokens, and when ``generate`` does
+        not return one answer a prompt.
         """
         tasks = self.tasks(documents, budget, question=question)
         prompts = [task.prompt for task in tasks if task.prompt is not None]
@@ -133,8 +133,8 @@ class Abstractive:
         self, documents: Sequence[Document], budget: Budget, *, question: str | None = None
     ) -> list[Task]:
         """Return what to ask the model, a task a document, in order."""
-        if budget.threshold is not None:
-            raise InvalidRequest("a summary has no threshold; give a rate or target_tokens")
+        if budget.rate is None and budget.target_tokens is None:
+            raise InvalidRequest("a summary needs a rate or target_tokens as its budget")
         counts = self.extractive.counter.count_many([document.text for document in documents])
         total = sum(counts)
         limit = min(budget.limit(total) or 0, total)

@@ -14,7 +14,7 @@ from .budget import Budget
 from .compressor import Compressor
 from .context import Context, DroppedDocument, KeptDocument, Order, ScoredSentence, ordered, written
 from .fitting import Candidate, Fitter
-from .passages import Draft, Fixed, best_sentences, drafts, fixed, meets
+from .passages import Draft, Fixed, best_sentences, drafts, fixed, meets, worth
 from .render import Span, text_of
 from .rerankers import Reranker
 from .rerankers.base import full_text
@@ -74,7 +74,9 @@ def compress_documents(
     limit = min(budget.limit(tokens_in) or 0, tokens_in)
     kept, over = job.within(limit, ranked)
     found = [kept[i] for i in ordered([i for i in ranked if i in kept], order)]
-    gone = [DroppedDocument(documents[i], i, scored[i].score, why) for i, why in sorted(dropped.items())]
+    gone = [
+        DroppedDocument(documents[i], i, scored[i].score, why) for i, why in sorted(dropped.items())
+    ]
     tokens_out = counter.count(written(k.document for k in found))
     return Context(
         tuple(found),
@@ -134,10 +136,13 @@ class _Job:
         for draft in found:
             if not chosen[draft.index]:
                 self.dropped[draft.index] = "none of its sentences is among the best"
+        best = max((score + d.bonus for d in found for _, score in d.rated), default=0.0)
         candidates = [
-            Candidate(d.index, d.document, chosen[d.index], d.fixed, self.hints[d.index])
+            Candidate(
+                d.index, d.document, spans, d.fixed, self.hints[d.index], worth(d, spans, best)
+            )
             for d in found
-            if chosen[d.index]
+            if (spans := chosen[d.index])
         ]
         fit = Fitter(self.compressor, self.question, self.keep).fit(candidates, limit)
         self.dropped.update(fit.dropped)
@@ -208,8 +213,8 @@ def _checked(
     for document in documents:
         if not isinstance(document, Document):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidRequest(f"documents must be Documents, got {type(document).__name__}")
-    if budget.threshold is not None:
-        raise InvalidRequest("documents share a rate or target_tokens, got a threshold")
+    if budget.rate is None and budget.target_tokens is None:
+        raise InvalidRequest("documents share a rate or target_tokens, got a threshold or quality")
     if top_k is not None and (type(top_k) is not int or top_k < 1):
         raise InvalidRequest(f"top_k must be a whole number from 1 on, got {top_k!r}")
     if order not in get_args(Order):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..middleware.types import Document
@@ -24,7 +24,8 @@ _REFILLS = 3
 class Candidate:
     """A document of which ``spans`` are up for the budget, better documents first.
 
-    ``hint`` is the format that the caller gave.
+    ``hint`` is the format that the caller gave; ``worth`` the factors of its sentences' words, each
+    with the sentence's end among the characters of the spans.
     """
 
     index: int
@@ -32,6 +33,7 @@ class Candidate:
     spans: tuple[Span, ...]
     fixed: Fixed
     hint: str | None
+    worth: tuple[tuple[int, float], ...] = ()
 
     @property
     def is_forced(self) -> bool:
@@ -75,7 +77,8 @@ class Fitter:
 
         Documents that nothing is left of give the tokens of their titles to the others.
         """
-        engine = replace(self.compressor, scorer=Once(self.compressor.scorer))
+        worth = {text_of(c.document.text, c.spans): c.worth for c in candidates}
+        engine = replace(self.compressor, scorer=Blended(self.compressor.scorer, worth))
         alive, dropped = [*candidates], dict[int, str]()
         fit = Fit({}, dropped)
         correction = 0
@@ -146,10 +149,14 @@ class Fitter:
 
 
 @dataclass(frozen=True)
-class Once:
-    """A scorer's scores, remembered: while one budget is fitted the same texts are asked again."""
+class Blended:
+    """A scorer's scores, each multiplied by its sentence's worth; no text is scored twice.
+
+    ``worth`` holds for a text the ends of its sentences and what they are worth, in order.
+    """
 
     scorer: Scorer
+    worth: Mapping[str, Sequence[tuple[int, float]]]
     _known: dict[str, list[float]] = field(default_factory=dict[str, list[float]], repr=False)
 
     @property
@@ -161,5 +168,18 @@ class Once:
         """Return a score for each unit; see ``Scorer.score``."""
         if any(units.text not in self._known for units in texts):
             rows = self.scorer.score(texts, question)
-            self._known.update(zip((units.text for units in texts), rows, strict=True))
+            for units, row in zip(texts, rows, strict=True):
+                self._known[units.text] = self._weighted(units, row)
         return [self._known[units.text] for units in texts]
+
+    def _weighted(self, units: Units, scores: list[float]) -> list[float]:
+        worth = self.worth.get(units.text)
+        if not worth:
+            return scores
+        weighted: list[float] = []
+        at = 0
+        for unit, score in zip(units.units, scores, strict=True):
+            while at < len(worth) - 1 and worth[at][0] <= unit.body:
+                at += 1
+            weighted.append(score * worth[at][1])
+        return weighted

@@ -19,6 +19,8 @@ from .units import Units
 
 DOCUMENT = 0.2
 """What the best document adds to its sentences' scores in [0, 1], the worst adding nothing."""
+SHARE = 0.5
+"""How much of a word's score depends on its sentence's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,28 @@ class Draft:
                 forced.add(i)
         fixed = frozenset(forced)
         return tuple(render(self.units, closure(self.units.units, kept, fixed), fixed))
+
+
+def worth(draft: Draft, spans: Sequence[Span], best: float) -> tuple[tuple[int, float], ...]:
+    """Return where each sentence ends in the text of the spans, and the factor of its words.
+
+    The factor is 1 for a sentence of value ``best``, and less by up to ``SHARE`` for worse ones.
+    """
+    found: list[tuple[int, float]] = []
+    place, at = 0, 0
+    for start, end in spans:
+        while place < len(draft.rated):
+            sentence, score = draft.rated[place]
+            if sentence.start >= end:
+                break
+            if sentence.end > start:
+                factor = 1 - SHARE * (1 - (score + draft.bonus) / best) if best else 1.0
+                found.append((at + min(sentence.end, end) - start, factor))
+            if sentence.end > end:
+                break
+            place += 1
+        at += end - start
+    return tuple(found)
 
 
 def fixed(

@@ -13,6 +13,8 @@ from ..compressors import (
     make_reranker,
     make_scorer,
 )
+from ..compressors.rerankers import Cascade
+from ..compressors.scorers.sentences import Sentences, SentenceScorer, make_sentences
 
 DEFAULT_RATE = 0.5
 
@@ -39,6 +41,15 @@ def scorer(name: str) -> Scorer:
 def reranker(method: str) -> Reranker:
     """Return ``make_reranker(method)``, the same one each time."""
     return make_reranker(method)
+
+
+@lru_cache(maxsize=8)
+def sentences(method: str) -> SentenceScorer:
+    """Return ``make_sentences(method)``, the same one each time; "auto" shares the reranker's."""
+    if method != "auto":
+        return make_sentences(method)
+    shared = reranker("auto")
+    return Sentences(shared.second if isinstance(shared, Cascade) else shared)
 
 
 @lru_cache(maxsize=8)

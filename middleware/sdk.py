@@ -1,4 +1,4 @@
-"""The three plain functions, and the pipeline that they are made of."""
+"""The plain functions, and the pipeline that they are made of."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Literal, cast, overload
 from ..backends import Backend, make_backend
 from ..compressors import Compressed, Compressor
 from ..compressors import rerank as rank
+from ..compressors.context import Context, Order
+from ..compressors.documents import compress_documents as choose
 from . import parts
 from .blocking import Loop
 from .compress import Compress
@@ -95,6 +97,44 @@ def rerank(
     what they carry is kept.
     """
     return rank(question, _documents(documents), top_k=top_k, reranker=parts.reranker(method))
+
+
+def compress_documents(
+    question: str,
+    documents: Sequence[DocumentLike],
+    *,
+    rate: float | None = None,
+    target_tokens: int | None = None,
+    method: str = "auto",
+    sentences: str | None = "auto",
+    compressor: str = "auto",
+    top_k: int | None = None,
+    order: Order = "best first",
+    tokenizer: str | None = None,
+    keep: Sequence[str | re.Pattern[str]] = (),
+) -> Context:
+    """Return what of the documents answers the question: documents, sentences, words in one call.
+
+    One budget over all documents as ``Context.text`` writes them, titles and all: ``rate`` is the
+    share of tokens kept in [0, 1] (0.5 when no budget is given), ``target_tokens`` the number of
+    tokens at most. ``method`` ranks the documents (as in ``rerank``), ``sentences`` their sentences
+    ("auto", "mini" or a reranker's name; None: that step is left out), and ``compressor`` the words
+    (as in ``compress``). The result says which documents, sentences and characters are kept, with
+    their scores, and why each other document is not; ids and metadata are kept. Raises
+    InvalidRequest and ModelUnavailable.
+    """
+    return choose(
+        question,
+        _documents(documents),
+        parts.budget(rate, target_tokens, None),
+        reranker=parts.reranker(method),
+        scorer=parts.scorer(compressor),
+        counter=parts.counter(tokenizer),
+        sentences=None if sentences is None else parts.sentences(sentences),
+        top_k=top_k,
+        order=order,
+        keep=keep,
+    )
 
 
 def generate(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     __version__: str
     from .compressors import Compressed
+    from .compressors.context import Context
     from .middleware.compress import Compress
     from .middleware.constrain import Constrain
     from .middleware.constraints import constraint
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from .middleware.plan import Plan
     from .middleware.report import Report, StageReport
     from .middleware.rerank import Rerank
-    from .middleware.sdk import compress, generate, rerank
+    from .middleware.sdk import compress, compress_documents, generate, rerank
+    from .middleware.summarise import Summarise
     from .middleware.transform import Transform
     from .middleware.types import (
         Constraint,
@@ -52,6 +54,7 @@ __all__ = [
     "Compressed",
     "Constrain",
     "Constraint",
+    "Context",
     "DeadlineExceeded",
     "Dispatcher",
     "Document",
@@ -72,6 +75,7 @@ __all__ = [
     "Response",
     "Sampling",
     "StageReport",
+    "Summarise",
     "TextDelta",
     "ToolCallDelta",
     "Transform",
@@ -79,6 +83,7 @@ __all__ = [
     "UnsupportedConstraint",
     "Usage",
     "compress",
+    "compress_documents",
     "constraint",
     "generate",
     "rerank",
@@ -86,6 +91,7 @@ __all__ = [
 
 _HOMES = {
     "compressors": "Compressed",
+    "compressors.context": "Context",
     "middleware.compress": "Compress",
     "middleware.constrain": "Constrain",
     "middleware.constraints": "constraint",
@@ -98,7 +104,8 @@ _HOMES = {
     "middleware.plan": "Plan",
     "middleware.report": "Report StageReport",
     "middleware.rerank": "Rerank",
-    "middleware.sdk": "compress generate rerank",
+    "middleware.sdk": "compress compress_documents generate rerank",
+    "middleware.summarise": "Summarise",
     "middleware.transform": "Transform",
     "middleware.types": (
         "Constraint Document Event Finished Handler Message Middleware Request Response "

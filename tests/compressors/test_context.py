@@ -238,7 +238,7 @@ def test_spans_of_spans(flags: list[bool], data: st.DataObject) -> None:
     ("options", "message"),
     [
         ({"question": " "}, "needs a question, got ' '"),
-        ({"budget": Budget(threshold=0.5)}, "got a threshold"),
+        ({"budget": Budget(threshold=0.5)}, "got a threshold or quality"),
         ({"top_k": 0}, "top_k must be a whole number from 1 on, got 0"),
         ({"order": "worst"}, "order must be one of best first, both ends, original, got 'worst'"),
         ({"formats": ["json"]}, "one entry a document"),
