@@ -12,10 +12,15 @@ from __future__ import annotations
 from .budget import Budget
 from .compressor import Compressed, Compressor
 from .highlight import to_html
+from .notes import Note, woven
+from .perplexity import Perplexity, QuestionPerplexity, RemotePerplexity
 from .recover import recover, recovered
 from .rerankers import BM25, BiEncoder, Reranker, make_reranker, rerank
+from .rerankers.perplexity import QuestionPerplexityReranker
 from .scorers import Lexical, Scorer, TokenClassifier, make_scorer
 from .structure import split
+from .structured.policy import JsonPolicy
+from .structured.schemas import compress_tools
 from .tokens import ApproximateCounter, TokenCounter, TokenizerCounter, make_counter
 from .units import Unit, Units
 
@@ -26,7 +31,13 @@ __all__ = [
     "Budget",
     "Compressed",
     "Compressor",
+    "JsonPolicy",
     "Lexical",
+    "Note",
+    "Perplexity",
+    "QuestionPerplexity",
+    "QuestionPerplexityReranker",
+    "RemotePerplexity",
     "Reranker",
     "Scorer",
     "TokenClassifier",
@@ -34,6 +45,7 @@ __all__ = [
     "TokenizerCounter",
     "Unit",
     "Units",
+    "compress_tools",
     "make_counter",
     "make_reranker",
     "make_scorer",
@@ -42,4 +54,5 @@ __all__ = [
     "rerank",
     "split",
     "to_html",
+    "woven",
 ]

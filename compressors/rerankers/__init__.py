@@ -23,9 +23,10 @@ def make_reranker(method: str = "auto") -> Reranker:
 
     "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; "mini" for the
     embedded model's early weights; the name or folder of a sentence-transformers model, bi-encoder
-    or cross-encoder (told apart by the architecture in its config.json); "auto"
-    for all-MiniLM-L6-v2 where it is on this machine (of more than 200 documents BM25 chooses the
-    100 that it reads, see ``Cascade``), else BM25.
+    or cross-encoder (told apart by the architecture in its config.json); "perplexity" or
+    "perplexity:NAME" for how likely a causal model (SmolLM2) finds the question after the
+    document; "auto" for all-MiniLM-L6-v2 where it is on this machine (of more than 200 documents
+    BM25 chooses the 100 that it reads, see ``Cascade``), else BM25.
 
     Raises ModelUnavailable when the model is not found, InvalidRequest when it is none for
     sentences.
@@ -41,6 +42,10 @@ def make_reranker(method: str = "auto") -> Reranker:
         from ..mini import MiniReranker
 
         return MiniReranker()
+    if method == "perplexity" or method.startswith("perplexity:"):
+        from .perplexity import QuestionPerplexityReranker
+
+        return QuestionPerplexityReranker(method.partition(":")[2] or "smollm2")
     try:
         name = "minilm" if method == "bi-encoder" else method
         is_cross = num_labels(resolve(name, kind="encoder")) > 0
@@ -49,8 +54,8 @@ def make_reranker(method: str = "auto") -> Reranker:
         if not is_bare_word(method):
             raise
         raise ModelUnavailable(
-            f"no method {method!r}: choose auto, bm25, bi-encoder, mini, or a model's name or"
-            f" folder; {error}"
+            f"no method {method!r}: choose auto, bm25, bi-encoder, mini, perplexity, or a model's"
+            f" name or folder; {error}"
         ) from error
 
 

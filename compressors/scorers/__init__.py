@@ -10,6 +10,8 @@ from .lexical import Lexical
 
 __all__ = ["Lexical", "Scorer", "TokenClassifier", "make_scorer"]
 
+_READERS = frozenset(("perplexity", "llmlingua", "selective-context", "longllmlingua"))
+
 
 def make_scorer(name: str = "auto") -> Scorer:
     """Return a scorer by name.
@@ -17,8 +19,10 @@ def make_scorer(name: str = "auto") -> Scorer:
     "auto" and "lexical" need no model; "mini" is the embedded model (docs/headrace-mini.md), early
     weights yet, which know a question; "sentences" takes whole sentences (by all-MiniLM-L6-v2 where
     it is here, else BM25), "sentences:mini" or "sentences:NAME" by the embedded model or any
-    reranker (see ``make_sentences``). Anything else is a token classifier's name or folder, found
-    by ``headrace.middleware.models.resolve`` and loaded on first use.
+    reranker (see ``make_sentences``). "llmlingua" (or "perplexity"), "selective-context" and
+    "longllmlingua" ask a causal language model, SmolLM2 or "llmlingua:NAME". Anything else is a
+    token classifier's name or folder, found by ``headrace.middleware.models.resolve`` and loaded on
+    first use.
 
     Raises InvalidRequest when the model has no token-classification head with two labels, and
     ModelUnavailable when it is not found.
@@ -36,12 +40,17 @@ def make_scorer(name: str = "auto") -> Scorer:
         from .sentences import make_sentences
 
         return make_sentences(name.removeprefix("sentences").removeprefix(":") or "auto")
+    method, _, model = name.partition(":")
+    if method in _READERS:
+        from ..perplexity import make_perplexity
+
+        return make_perplexity(method, model or "smollm2")
     try:
         return TokenClassifier(name)
     except ModelUnavailable as error:
         if not is_bare_word(name):
             raise
         raise ModelUnavailable(
-            f"no compressor {name!r}: choose auto, lexical, mini, sentences, or a model's name or"
-            f" folder; {error}"
+            f"no compressor {name!r}: choose auto, lexical, mini, sentences, llmlingua,"
+            f" selective-context, longllmlingua, or a model's name or folder; {error}"
         ) from error
