@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..middleware.types import Document
-from .rerankers.base import full_text
 from .render import Span
+from .rerankers.base import full_text
 
 Order = Literal["best first", "both ends", "original"]
 _BREAK = "\n\n"

@@ -23,8 +23,8 @@ from .scorers.base import Scorer
 from .scorers.sentences import SentenceScorer
 from .tokens import TokenCounter
 
-DEPTH = 3.0
-BREADTH = 1.3
+DEPTH = 4.0
+BREADTH = 2.5
 
 
 def compress_documents(
@@ -33,7 +33,7 @@ def compress_documents(
     budget: Budget,
     *,
     reranker: Reranker,
-    scorer: Scorer,
+    scorer: Scorer | None,
     counter: TokenCounter,
     sentences: SentenceScorer | None = None,
     top_k: int | None = None,
@@ -46,14 +46,15 @@ def compress_documents(
 
     In this order:
 
-    1. The ``reranker`` scores the documents. Near copies of a better one go (``copies`` is the least
-       likeness, see ``originals``; None keeps them), as does what is not among the best ``top_k``
-       and, once the better ones come to three times the budget, every other one (LongLLMLingua,
+    1. The ``reranker`` scores the documents. Near copies of a better one go (``copies`` is the
+       least likeness, see ``originals``; None keeps them), as does what is not among the best
+       ``top_k``
+       and, once the better ones come to four times the budget, every other one (LongLLMLingua,
        section 4.1: the coarse step).
     2. Of their sentences the best stay, by ``sentences`` and by their document, until they come to
-       1.3 times the budget (RECOMP, section 3.1). None leaves this step out.
+       2.5 times the budget (RECOMP, section 3.1). None leaves this step out.
     3. The ``scorer`` drops words until the budget is held (LLMLingua-2), all documents competing:
-       better ones keep more.
+       better ones keep more. None drops no words: sentences stay or go as a whole.
 
     When everything fits, everything stays. ``budget`` counts the documents as ``Context.text``
     writes them, with titles. It is held, unless what matches ``keep`` is more; ``Context.reason``
@@ -65,11 +66,13 @@ def compress_documents(
     """
     started = time.perf_counter()
     hints = _checked(question, documents, budget, top_k, order, formats)
+    if scorer is None and sentences is None:
+        raise InvalidRequest("without a scorer and sentences nothing can be cut; give one of them")
     scores = reranker.score(question, documents) if documents else []
     scored = [replace(d, score=float(s)) for d, s in zip(documents, scores, strict=True)]
     ranked, dropped = _ranked(scored, top_k, copies)
-    engine = Compressor(scorer, counter)
-    job = _Job(question, documents, scored, hints, engine, sentences, keep, dropped)
+    words = None if scorer is None else Compressor(scorer, counter)
+    job = _Job(question, documents, scored, hints, counter, words, sentences, keep, dropped)
     tokens_in = counter.count(written(documents))
     limit = min(budget.limit(tokens_in) or 0, tokens_in)
     kept, over = job.within(limit, ranked)
@@ -83,7 +86,7 @@ def compress_documents(
         tuple(gone),
         tokens_in,
         tokens_out,
-        scorer.name,
+        (scorer or sentences or reranker).name,
         reranker.name,
         time.perf_counter() - started,
         f"what must be kept takes {tokens_out} tokens, the budget is {limit}" if over else None,
@@ -117,19 +120,22 @@ class _Job:
     given: Sequence[Document]
     documents: Sequence[Document]
     hints: Sequence[str | None]
-    compressor: Compressor
+    counter: TokenCounter
+    words: Compressor | None
     sentences: SentenceScorer | None
     keep: Sequence[str | re.Pattern[str]]
     dropped: dict[int, str]
 
     def within(self, limit: int, ranked: list[int]) -> tuple[dict[int, KeptDocument], bool]:
         """Return what is kept of which document, and whether that is over the limit."""
-        counter = self.compressor.counter
+        counter = self.counter
         held = self._held(ranked)
         if counter.count(written(self.documents[i] for i in ranked)) <= limit:
             found = self._drafts(ranked, held)
             return {draft.index: self._kept(draft, draft.everything) for draft in found}, False
         found = self._drafts(self._deep(limit, ranked, held), held)
+        if self.words is None:
+            return self._whole(limit, found)
         chosen = {draft.index: draft.everything for draft in found}
         if self.sentences is not None:
             chosen = best_sentences(found, int(BREADTH * limit), counter)
@@ -139,12 +145,18 @@ class _Job:
         best = max((score + d.bonus for d in found for _, score in d.rated), default=0.0)
         candidates = [
             Candidate(
-                d.index, d.document, spans, d.fixed, self.hints[d.index], worth(d, spans, best)
+                d.index,
+                d.document,
+                spans,
+                d.fixed,
+                self.hints[d.index],
+                d.units,
+                worth(d, best),
             )
             for d in found
             if (spans := chosen[d.index])
         ]
-        fit = Fitter(self.compressor, self.question, self.keep).fit(candidates, limit)
+        fit = Fitter(self.words, self.question, self.keep).fit(candidates, limit)
         self.dropped.update(fit.dropped)
         kept = {
             draft.index: self._kept(draft, rest.spans, rest.reason)
@@ -153,15 +165,29 @@ class _Job:
         }
         return kept, fit.over > 0
 
+    def _whole(self, limit: int, found: list[Draft]) -> tuple[dict[int, KeptDocument], bool]:
+        """Return what is kept when sentences stay or go as a whole."""
+        kept, over = dict[int, KeptDocument](), 1
+        tokens = limit
+        while over > 0 and tokens >= 0:
+            chosen = best_sentences(found, tokens, self.counter, is_strict=True)
+            kept = {d.index: self._kept(d, spans) for d in found if (spans := chosen[d.index])}
+            over = self.counter.count(written(k.document for k in kept.values())) - limit
+            tokens = -1 if tokens == 0 else max(tokens - over, 0)
+        for draft in found:
+            if draft.index not in kept:
+                self.dropped[draft.index] = "none of its sentences is among the best"
+        return kept, over > 0
+
     def _held(self, ranked: Sequence[int]) -> dict[int, Fixed]:
         texts = [self.documents[i].text for i in ranked]
         formats = [self.hints[i] for i in ranked]
-        found = fixed(texts, formats, self.keep, self.compressor.counter)
+        found = fixed(texts, formats, self.keep, self.counter)
         return dict(zip(ranked, found, strict=True))
 
     def _deep(self, limit: int, ranked: Sequence[int], held: dict[int, Fixed]) -> list[int]:
         """Return the documents that the budget is deep enough for, best first."""
-        counts = self.compressor.counter.count_many([d.text for d in self.documents])
+        counts = self.counter.count_many([d.text for d in self.documents])
         deep: list[int] = []
         total = 0
         for i in ranked:
@@ -179,7 +205,7 @@ class _Job:
     def _kept(self, draft: Draft, spans: Sequence[Span], reason: str | None = None) -> KeptDocument:
         original = self.given[draft.index]
         text = text_of(original.text, spans)
-        tokens_in, tokens_out = self.compressor.counter.count_many([original.text, text])
+        tokens_in, tokens_out = self.counter.count_many([original.text, text])
         sentences = tuple(
             ScoredSentence(s.start, s.end, round(score, 4), meets(spans, s.start, s.end))
             for s, score in draft.rated

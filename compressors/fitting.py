@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..middleware.types import Document
 from .budget import Budget
@@ -24,8 +25,8 @@ _REFILLS = 3
 class Candidate:
     """A document of which ``spans`` are up for the budget, better documents first.
 
-    ``hint`` is the format that the caller gave; ``worth`` the factors of its sentences' words, each
-    with the sentence's end among the characters of the spans.
+    ``hint`` is the format that the caller gave; ``units`` are those of the whole document,
+    ``worth`` has a factor for the score of each.
     """
 
     index: int
@@ -33,7 +34,8 @@ class Candidate:
     spans: tuple[Span, ...]
     fixed: Fixed
     hint: str | None
-    worth: tuple[tuple[int, float], ...] = ()
+    units: Units
+    worth: Sequence[float]
 
     @property
     def is_forced(self) -> bool:
@@ -77,8 +79,9 @@ class Fitter:
 
         Documents that nothing is left of give the tokens of their titles to the others.
         """
-        worth = {text_of(c.document.text, c.spans): c.worth for c in candidates}
-        engine = replace(self.compressor, scorer=Blended(self.compressor.scorer, worth))
+        scorer = self.compressor.scorer
+        rows = known(candidates, scorer, self.question)
+        engine = replace(self.compressor, scorer=Known(scorer, rows))
         alive, dropped = [*candidates], dict[int, str]()
         fit = Fit({}, dropped)
         correction = 0
@@ -149,15 +152,14 @@ class Fitter:
 
 
 @dataclass(frozen=True)
-class Blended:
-    """A scorer's scores, each multiplied by its sentence's worth; no text is scored twice.
+class Known:
+    """Scores of texts that are known already, each by the place of its unit; others are scored.
 
-    ``worth`` holds for a text the ends of its sentences and what they are worth, in order.
+    ``rows`` holds for a text its units' first characters, in order, and their scores.
     """
 
     scorer: Scorer
-    worth: Mapping[str, Sequence[tuple[int, float]]]
-    _known: dict[str, list[float]] = field(default_factory=dict[str, list[float]], repr=False)
+    rows: Mapping[str, tuple[list[int], list[float]]]
 
     @property
     def name(self) -> str:
@@ -166,20 +168,40 @@ class Blended:
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``."""
-        if any(units.text not in self._known for units in texts):
-            rows = self.scorer.score(texts, question)
-            for units, row in zip(texts, rows, strict=True):
-                self._known[units.text] = self._weighted(units, row)
-        return [self._known[units.text] for units in texts]
+        other = [units for units in texts if units.text not in self.rows]
+        fresh = iter(self.scorer.score(other, question) if other else [])
+        return [self._known(units) if units.text in self.rows else next(fresh) for units in texts]
 
-    def _weighted(self, units: Units, scores: list[float]) -> list[float]:
-        worth = self.worth.get(units.text)
-        if not worth:
-            return scores
-        weighted: list[float] = []
-        at = 0
-        for unit, score in zip(units.units, scores, strict=True):
-            while at < len(worth) - 1 and worth[at][0] <= unit.body:
-                at += 1
-            weighted.append(score * worth[at][1])
-        return weighted
+    def _known(self, units: Units) -> list[float]:
+        places, scores = self.rows[units.text]
+        found: list[float] = []
+        for unit in units.units:
+            place = max(bisect_right(places, unit.body) - 1, 0)
+            found.append(scores[place] if scores else 0.0)
+        return found
+
+
+def known(
+    candidates: Sequence[Candidate], scorer: Scorer, question: str
+) -> dict[str, tuple[list[int], list[float]]]:
+    """Return for the text of each prose candidate's spans the places and scores of its units.
+
+    The scorer reads the whole document, so that a word is judged with all that stands around it
+    (and what a reranker has read is not read again).
+    """
+    prose = [c for c in candidates if not c.fixed.is_whole]
+    rows = scorer.score([c.units for c in prose], question) if prose else []
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for candidate, row in zip(prose, rows, strict=True):
+        units = candidate.units.units
+        places, scores = list[int](), list[float]()
+        at, i = 0, 0
+        for start, end in candidate.spans:
+            while i < len(units) and units[i].body < end:
+                if units[i].body >= start:
+                    places.append(at + units[i].body - start)
+                    scores.append(row[i] * candidate.worth[i])
+                i += 1
+            at += end - start
+        found[text_of(candidate.document.text, candidate.spans)] = places, scores
+    return found

@@ -61,26 +61,17 @@ class Draft:
         return tuple(render(self.units, closure(self.units.units, kept, fixed), fixed))
 
 
-def worth(draft: Draft, spans: Sequence[Span], best: float) -> tuple[tuple[int, float], ...]:
-    """Return where each sentence ends in the text of the spans, and the factor of its words.
+def worth(draft: Draft, best: float) -> list[float]:
+    """Return for each unit what its sentence is worth.
 
-    The factor is 1 for a sentence of value ``best``, and less by up to ``SHARE`` for worse ones.
+    That is 1 for a sentence of value ``best``, and less by up to ``SHARE`` for worse ones.
     """
-    found: list[tuple[int, float]] = []
-    place, at = 0, 0
-    for start, end in spans:
-        while place < len(draft.rated):
-            sentence, score = draft.rated[place]
-            if sentence.start >= end:
-                break
-            if sentence.end > start:
-                factor = 1 - SHARE * (1 - (score + draft.bonus) / best) if best else 1.0
-                found.append((at + min(sentence.end, end) - start, factor))
-            if sentence.end > end:
-                break
-            place += 1
-        at += end - start
-    return tuple(found)
+    factors = [1.0] * len(draft.units.units)
+    for sentence, score in draft.rated:
+        factor = 1 - SHARE * (1 - (score + draft.bonus) / best) if best else 1.0
+        for i in range(sentence.first, sentence.last):
+            factors[i] = factor
+    return factors
 
 
 def fixed(
@@ -122,12 +113,13 @@ def drafts(
 
 
 def best_sentences(
-    found: Sequence[Draft], tokens: int, counter: TokenCounter
+    found: Sequence[Draft], tokens: int, counter: TokenCounter, *, is_strict: bool = False
 ) -> dict[int, tuple[Span, ...]]:
     """Return the spans of the best sentences of all documents, up to so many tokens.
 
     A sentence is worth its score and its document's bonus. A document that stays or goes as one is
-    worth its best sentence.
+    worth its best sentence. The last one crosses the limit; with ``is_strict`` those that
+    would are passed over.
     """
     items: list[tuple[float, Draft, list[Sentence]]] = []
     for draft in found:
@@ -145,8 +137,9 @@ def best_sentences(
     for (_, draft, its), cost in zip(items, costs, strict=True):
         if tokens <= 0:
             break
-        chosen[draft.index] += its
-        tokens -= cost
+        if not is_strict or cost <= tokens:
+            chosen[draft.index] += its
+            tokens -= cost
     return {
         draft.index: draft.everything
         if draft.fixed.is_whole and chosen[draft.index]

@@ -107,7 +107,7 @@ def compress_documents(
     target_tokens: int | None = None,
     method: str = "auto",
     sentences: str | None = "auto",
-    compressor: str = "auto",
+    compressor: str | None = "auto",
     top_k: int | None = None,
     order: Order = "best first",
     tokenizer: str | None = None,
@@ -119,16 +119,16 @@ def compress_documents(
     share of tokens kept in [0, 1] (0.5 when no budget is given), ``target_tokens`` the number of
     tokens at most. ``method`` ranks the documents (as in ``rerank``), ``sentences`` their sentences
     ("auto", "mini" or a reranker's name; None: that step is left out), and ``compressor`` the words
-    (as in ``compress``). The result says which documents, sentences and characters are kept, with
-    their scores, and why each other document is not; ids and metadata are kept. Raises
-    InvalidRequest and ModelUnavailable.
+    (as in ``compress``; None: sentences stay or go as a whole). The result says which documents,
+    sentences and characters are kept, with their scores, and why each other document is not; ids
+    and metadata are kept. Raises InvalidRequest and ModelUnavailable.
     """
     return choose(
         question,
         _documents(documents),
         parts.budget(rate, target_tokens, None),
         reranker=parts.reranker(method),
-        scorer=parts.scorer(compressor),
+        scorer=None if compressor is None else parts.scorer(compressor),
         counter=parts.counter(tokenizer),
         sentences=None if sentences is None else parts.sentences(sentences),
         top_k=top_k,

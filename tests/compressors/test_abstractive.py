@@ -121,7 +121,7 @@ def test_no_answer_breaks_the_budget(answer: str, rate: float) -> None:
 
 def test_wrong_options_are_refused() -> None:
     cutter = Compressor(Lexical(), COUNTER)
-    with pytest.raises(InvalidRequest, match="needs {document}"):
+    with pytest.raises(InvalidRequest, match=r"needs \{document\}"):
         Abstractive(cutter, prompt="Summarise in {words}.")
     with pytest.raises(InvalidRequest, match="KeyError"):
         Abstractive(cutter, prompt="{document} {length}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -147,6 +148,19 @@ def test_what_must_be_kept_stays_and_the_result_says_that_it_is_too_much() -> No
     assert "the budget is 2" in over.reason
 
 
+@pytest.mark.parametrize("rate", [0, 0.1, 0.3, 0.5, 0.8])
+def test_without_a_scorer_sentences_stay_whole(rate: float) -> None:
+    context = chosen(DOCUMENTS, Budget(rate=rate), scorer=None)
+    check(context, DOCUMENTS, int(rate * context.tokens_in))
+    assert context.compressor == "sentences"
+    for kept in context.kept:
+        for s in kept.sentences:
+            if s.is_kept:
+                assert kept.original.text[s.start : s.end] in kept.document.text
+    if rate > 0.2:
+        assert "It was built in 1742 by Anna Weber." in context.text
+
+
 def test_code_stays_or_goes_as_one() -> None:
     for tokens in (10, 30, 60, 90, 120):
         context = chosen(DOCUMENTS, Budget(target_tokens=tokens), question="What does g return?")
@@ -231,7 +245,7 @@ def test_spans_of_spans(flags: list[bool], data: st.DataObject) -> None:
     inner = [(i, i + 1) for i in range(len(left)) if data.draw(st.booleans())]
     found = through(outer, inner)
     assert "".join(text[a:b] for a, b in found) == "".join(left[a:b] for a, b in inner)
-    assert all(a[1] < b[0] for a, b in zip(found, found[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in pairwise(found))
 
 
 @pytest.mark.parametrize(
@@ -243,6 +257,7 @@ def test_spans_of_spans(flags: list[bool], data: st.DataObject) -> None:
         ({"order": "worst"}, "order must be one of best first, both ends, original, got 'worst'"),
         ({"formats": ["json"]}, "one entry a document"),
         ({"documents": ["text"]}, "must be Documents, got str"),
+        ({"scorer": None, "sentences": None}, "nothing can be cut"),
         ({"copies": 2}, r"threshold must be in \(0, 1\], got 2"),
     ],
 )
