@@ -5,24 +5,26 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from ..middleware.errors import InvalidRequest
 from .budget import Budget
 from .compressed import Compressed
-from .formats import guard
 from .keep import Wishes
+from .long import Stored, Weighed, grouped, in_chunks
 from .notes import Note, woven
+from .plans import BATCH, Asked, Input, Plan, batches, long_kind, parts_of, share_of
 from .render import text_of
-from .scorers.base import Scorer
-from .segments import Segment, joined, segments
+from .scorers.base import Scorer, compares_texts
+from .segments import Segment, joined
+from .select import worth
 from .spending import Group, Job, Kept
 from .structured.policy import JsonPolicy
 from .tokens import TokenCounter
 
 __all__ = ["Compressed", "Compressor"]
 
-_BATCH = 1_000_000
 _ATTEMPTS = 6
 
 
@@ -70,7 +72,8 @@ class Compressor:
         byte for byte, and what is outside shares the common budget. Of a target in tokens, the
         text outside gets what its segments leave.
 
-        ``progress`` is called now and then with the characters done and their total.
+        ``progress`` is called now and then with the characters done and their total. A text of
+        more than 400,000 characters is compressed in chunks (``long.in_chunks``).
 
         JSON and JSON Lines keep every record, key, number and short string; white space goes
         first, then words of long texts in strings, each of which keeps at least one; ``json`` says
@@ -92,85 +95,79 @@ class Compressor:
             keep_digits=keep_digits,
         )
         inputs = [
-            _Input(text, hint, own, _parts(text, segments))
+            Input(text, hint, own, parts_of(text, segments))
             for text, hint, own in _checked(texts, budget, formats, budgets)
         ]
+        asked = Asked(budget, question, wishes, joint, json, fold)
         total, done = sum(len(text) for text in texts), 0
         results: list[Compressed] = []
-        for batch in [inputs] if joint else _batches(inputs):
+
+        def tell(share: float, size: int) -> None:
+            if progress is not None:
+                progress(done + int(share * size), total)
+
+        for batch in [inputs] if joint else batches(inputs):
             started = time.perf_counter()
-            found = self._batch(batch, budget, question, wishes, joint, json, fold)
+            kind = None if joint else long_kind(batch)
+            size = sum(len(one.text) for one in batch)
+            if kind is None:
+                found = self._batch(batch, asked)
+            else:
+                found = [self._long(batch[0], kind, asked, partial(tell, size=size))]
             seconds = time.perf_counter() - started
             tokens = sum(result.tokens_in for result in found) or 1
             results += [replace(r, seconds=seconds * r.tokens_in / tokens) for r in found]
-            done += sum(len(one.text) for one in batch)
-            if progress is not None:
-                progress(done, total)
+            done += size
+            tell(0, 0)
         return results
 
-    def _batch(
-        self,
-        inputs: Sequence[_Input],
-        budget: Budget,
-        question: str | None,
-        wishes: Wishes,
-        joint: bool,
-        json: JsonPolicy | None,
-        fold: bool,
-    ) -> list[Compressed]:
+    def _long(
+        self, one: Input, kind: str, asked: Asked, progress: Callable[[float], None]
+    ) -> Compressed:
+        """Compress a text of many pages in chunks."""
+        budget = one.budget or asked.budget
+
+        def weigh(texts: Sequence[str]) -> Iterator[Weighed]:
+            is_relative = asked.question is not None and compares_texts(self.scorer)
+            for some in grouped(texts, BATCH if is_relative else 0):
+                groups: list[Group] = []
+                for text in some:
+                    part = Segment(0, len(text))
+                    share = share_of(budget, self.counter.count(text))
+                    job = asked.job(Input(text, kind, None, [part]), part, 0, share)
+                    groups.append(Group(budget, [job]))
+                for group, row in zip(groups, self._score(groups, asked), strict=True):
+                    yield Weighed.of(row, worth(list(group.scored.values()), self.counter))
+
+        def compress(text: str, own: Budget, weighed: Weighed) -> Compressed:
+            engine = replace(self, scorer=Stored(self.scorer.name, weighed.row))
+            part = Input(text, kind, None, [Segment(0, len(text))])
+            return engine._batch([part], replace(asked, budget=own))[0]
+
+        return in_chunks(one.text, budget, self.counter, weigh, compress, progress)
+
+    def _batch(self, inputs: Sequence[Input], asked: Asked) -> list[Compressed]:
         """Compress texts that fit into memory together, their scores asked for at once."""
         pieces = [one.text[part.start : part.end] for one in inputs for part in one.parts]
-        sizes = self.counter.count_many(pieces)
-        counts = iter(zip(pieces, sizes, strict=True))
-        plans = [_Plan([one], budget) for one in inputs]
-        if joint:
-            shared = [one for one in inputs if one.budget is None]
-            plans = [_Plan([one], budget) for one in inputs if one.budget is not None]
-            plans += [_Plan(shared, budget)] if shared else []
-        jobs: dict[int, list[Job]] = {}
-        for one in inputs:
-            jobs[id(one)] = []
-            for part in one.parts:
-                text, tokens = next(counts)
-                found = wishes.find(text)
-                own = part.budget or one.budget
-                share = _share(own or budget, sum(sizes) if joint and own is None else tokens)
-                guarded = (
-                    None
-                    if part.is_whole
-                    else guard(
-                        text,
-                        one.hint,
-                        found.kept,
-                        json=json,
-                        fold=fold,
-                        share=share,
-                        question=question,
-                    )
-                )
-                jobs[id(one)].append(Job(text, tokens, found, guarded, part.is_whole))
-        for plan in plans:
-            plan.add(jobs)
-        self._score([group for plan in plans for group in plan.busy], question, wishes)
-        done = {id(one): result for plan in plans for one, result in self._spend(plan, jobs)}
+        plans = asked.plans(inputs, self.counter.count_many(pieces))
+        busy = [plan.busy for plan in plans]
+        if asked.question is None or not compares_texts(self.scorer):
+            busy = [[group for groups in busy for group in groups]]
+        for groups in busy:  # texts that share no budget are not compared
+            self._score(groups, asked)
+        done = {id(one): result for plan in plans for one, result in self._spend(plan)}
         return [done[id(one)] for one in inputs]
 
-    def _score(self, groups: Sequence[Group], question: str | None, wishes: Wishes) -> None:
+    def _score(self, groups: Sequence[Group], asked: Asked) -> list[list[float]]:
         """Give each group the scored units of its prose, all from one call of the scorer."""
-        wanted = [
-            (group, job)
-            for group in groups
-            for job in group.jobs
-            if job.is_prose
-        ]
+        wanted = [(group, job) for group in groups for job in group.jobs if job.is_prose]
         units = [job.units for _, job in wanted]
-        rows = self.scorer.score(units, question)
+        rows = self.scorer.score(units, asked.question)
         for (group, job), one, row in zip(wanted, units, rows, strict=True):
-            group.score(job, one, row, wishes, self.counter)
+            group.score(job, one, row, asked.wishes, self.counter)
+        return rows
 
-    def _spend(
-        self, plan: _Plan, jobs: dict[int, list[Job]]
-    ) -> Iterator[tuple[_Input, Compressed]]:
+    def _spend(self, plan: Plan) -> Iterator[tuple[Input, Compressed]]:
         """Yield each text's result; the parts put together are counted, and no more than allowed.
 
         White space between parts has tokens, too, so it may take a second attempt.
@@ -179,18 +176,21 @@ class Compressor:
         results: list[Compressed] = []
         for _ in range(_ATTEMPTS):
             kept, allowed = plan.spend(self.counter, less)
-            results = [self._result(one, jobs[id(one)], kept) for one in plan.inputs]
+            results = [
+                self._result(one, jobs, kept)
+                for one, jobs in zip(plan.inputs, plan.jobs, strict=True)
+            ]
             over = sum(result.tokens_out for result in results) - allowed
             if over <= 0 or not plan.is_parted:
                 break
             less += over
-        out, target = sum(result.tokens_out for result in results), plan.rest.budget.target_tokens
+        out, target = sum(result.tokens_out for result in results), plan.budget.target_tokens
         if plan.is_parted and target is not None and out > target:
             said = f"with its segments the text takes {out} tokens, {target} were asked for"
             results = [replace(result, reason=result.reason or said) for result in results]
         yield from zip(plan.inputs, results, strict=True)
 
-    def _result(self, one: _Input, jobs: Sequence[Job], kept: dict[int, Kept]) -> Compressed:
+    def _result(self, one: Input, jobs: Sequence[Job], kept: dict[int, Kept]) -> Compressed:
         parts = [kept[id(job)] for job in jobs]
         moved = [
             [(a + part.start, b + part.start) for a, b in own.spans if a < b]
@@ -226,96 +226,6 @@ class Compressor:
             scores=scores,
             notes=notes,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Input:
-    text: str
-    hint: str | None
-    budget: Budget | None
-    parts: Sequence[Segment]
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether the text has tags."""
-        return len(self.parts) != 1 or self.parts[0] != Segment(0, len(self.text))
-
-
-@dataclass(slots=True)
-class _Plan:
-    """Texts that share the common budget, and the groups that their parts are in."""
-
-    inputs: Sequence[_Input]
-    budget: Budget
-    own: list[Group] = field(default_factory=list[Group])
-    rest: Group = field(init=False)
-    fixed: list[Job] = field(default_factory=list[Job])
-
-    @property
-    def busy(self) -> list[Group]:
-        """The groups that may have to lose something."""
-        parted = self.is_parted  # a target may turn out smaller then
-        return [
-            group
-            for group in (*self.own, self.rest)
-            if not group.is_idle() or (parted and group.budget.target_tokens is not None)
-        ]
-
-    @property
-    def is_parted(self) -> bool:
-        """Whether a text has several parts."""
-        return any(one.is_marked for one in self.inputs)
-
-    def add(self, jobs: dict[int, list[Job]]) -> None:
-        """Sort the parts' jobs into groups."""
-        budgets = {one.budget for one in self.inputs if one.budget is not None}
-        self.rest = Group(next(iter(budgets), self.budget))
-        for one in self.inputs:
-            for part, job in zip(one.parts, jobs[id(one)], strict=True):
-                if part.is_whole:
-                    self.fixed.append(job)
-                elif part.budget is not None:
-                    self.own.append(Group(part.budget, [job]))
-                else:
-                    self.rest.jobs.append(job)
-
-    def spend(self, counter: TokenCounter, less: int) -> tuple[dict[int, Kept], int]:
-        """Return what is left of each job, and the tokens that all may come to."""
-        kept = {id(job): Kept([(0, len(job.text))], job.tokens) for job in self.fixed}
-        each = 0 if self.rest.jobs else -(-less // max(len(self.own), 1))
-        for group in self.own:
-            kept |= group.spend(counter, each)
-        spent = sum(one.tokens for one in kept.values())
-        is_total = self.rest.budget.target_tokens is not None
-        kept |= self.rest.spend(counter, less + (spent if is_total else 0))
-        limit = self.rest.budget.limit(self.rest.tokens)
-        if limit is None:
-            return kept, self.rest.tokens + spent
-        return kept, max(limit, spent) if is_total else limit + spent
-
-
-def _batches(inputs: Sequence[_Input]) -> Iterator[Sequence[_Input]]:
-    """Yield neighbouring texts of so many characters together that units fit into memory."""
-    batch: list[_Input] = []
-    size = 0
-    for one in inputs:
-        if batch and size + len(one.text) > _BATCH:
-            yield batch
-            batch, size = [], 0
-        batch.append(one)
-        size += len(one.text)
-    if batch:
-        yield batch
-
-
-def _share(budget: Budget, tokens: int) -> float:
-    """Return the share of the tokens that may stay, 0 where scores decide."""
-    limit = budget.limit(tokens)
-    return 0.0 if limit is None else min(limit / max(tokens, 1), 1.0)
-
-
-def _parts(text: str, is_marked: bool) -> Sequence[Segment]:
-    return segments(text) if is_marked and text else [Segment(0, len(text))]
 
 
 def _checked(

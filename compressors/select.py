@@ -77,6 +77,20 @@ def select(
     return _filled(trial, ranked, costs, number, found, limit)
 
 
+def worth(texts: Sequence[Scored], counter: TokenCounter) -> list[tuple[float, int]]:
+    """Return (score, estimated tokens) of each word that may stay; 1.0 for what must."""
+    words = [
+        _Word(text, unit)
+        for text, scored in enumerate(texts)
+        for unit in scored.units.words
+        if unit not in scored.dropped
+    ]
+    return [
+        (1.0 if word.unit in texts[word.text].forced else texts[word.text].scores[word.unit], cost)
+        for word, cost in zip(words, _costs(texts, words, counter), strict=True)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Trial:
     texts: Sequence[Scored]

@@ -23,3 +23,12 @@ class Scorer(Protocol):
         knows no questions ignores the question and says so in its docstring.
         """
         ...
+
+
+def compares_texts(scorer: Scorer) -> bool:
+    """Return whether with a question a text's scores depend on the others of the call.
+
+    A scorer says so by an attribute ``compares_texts``; texts that share no budget are then
+    scored one by one, so that a text is compressed the same alone and among others.
+    """
+    return bool(getattr(scorer, "compares_texts", False))

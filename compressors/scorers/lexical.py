@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from ..units import Unit, Units
 from .vocabulary import FILLERS, HOW_MANY, SIGNALS, STOP_WORDS, WHO, language, turns
@@ -57,6 +58,7 @@ class Lexical:
     """
 
     name: str = "lexical"
+    compares_texts: ClassVar[bool] = True
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.compressors import Budget, Compressed, Compressor, make_counter, make_scorer
@@ -89,6 +89,7 @@ def test_a_real_compression_is_recovered_in_full_when_the_answer_repeats_it() ->
 
 
 @given(st.text(max_size=80), st.text(max_size=30), st.floats(0, 1))
+@settings(deadline=None)
 def test_any_answer_to_any_text(text: str, answer: str, rate: float) -> None:
     [result] = COMPRESSOR.compress([text], Budget(rate=rate))
     found = recover(result, answer)
@@ -99,6 +100,7 @@ def test_any_answer_to_any_text(text: str, answer: str, rate: float) -> None:
 
 
 @given(st.lists(st.sampled_from("abc,"), max_size=40), st.data())
+@settings(deadline=None)
 def test_a_text_without_spans_is_aligned(words: list[str], data: st.DataObject) -> None:
     left = [word for word in words if data.draw(st.booleans())]
     found = aligned(" ".join(words), " ".join(left))

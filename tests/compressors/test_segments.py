@@ -4,7 +4,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.compressors import Budget, Compressed, Compressor, make_counter, make_scorer
@@ -157,6 +157,7 @@ PARTS = st.lists(
 
 
 @given(PARTS, st.floats(0, 1), st.booleans())
+@settings(deadline=None)
 def test_any_parts(parts: list[tuple[str, str]], rate: float, joint: bool) -> None:
     text = "".join(f"<headrace {a}>{t}</headrace>" if a else t for a, t in parts)
     assert bare(text) == "".join(t for _, t in parts)
