@@ -95,7 +95,7 @@ def reduced(values: Sequence[float], reduce: Reduce) -> float:
 def survivors(
     groups: Sequence[tuple[int, int]], values: Sequence[float], rate: float, reduce: Reduce
 ) -> list[bool]:
-    """Return which tokens stay: the best groups, up to a share of the tokens, at least one.
+    """Return which tokens stay: the best groups that fit into a share of the tokens.
 
     >>> survivors([(0, 1), (1, 3), (3, 4)], [0.1, 2.0, 4.0, 0.5], 0.5, "mean")
     [False, True, True, False]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...middleware.errors import BackendError
 from .alignment import aligned
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import httpx
 
 Ask = Literal["prompt_logprobs", "echo"]
+Listed = tuple[list[str | None], list[float | None]]
+"""Tokens and their log-probabilities, as an engine lists them."""
 
 _ASKED: Mapping[Ask, Mapping[str, Any]] = {
     "prompt_logprobs": {"prompt_logprobs": 0},
@@ -94,7 +96,7 @@ class Engine:
 
     def _choices(self, response: httpx.Response, number: int) -> list[Mapping[str, Any]]:
         if response.status_code >= 400:
-            said = _line(response.text)
+            said = _line(response.text.replace(self.api_key or "\0", "***"))
             hint = f"; {_WHO}" if "echo" in said.lower() or "logprob" in said.lower() else ""
             status = response.status_code
             raise BackendError(
@@ -118,15 +120,18 @@ class Engine:
     def _known(self, choice: Mapping[str, Any], prompt: Prompt) -> list[Known]:
         if not prompt.text:
             return []
-        if listed := choice.get("prompt_logprobs"):
-            tokens, logprobs = _of_vllm(listed)
-        elif (echoed := choice.get("logprobs") or {}).get("token_logprobs"):
-            tokens, logprobs = list(echoed.get("tokens") or []), list(echoed["token_logprobs"])
-        else:
+        try:
+            found = _of_vllm(choice) or _of_openai(choice)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise BackendError(
+                f"{self.base_url} returned log-probabilities of an unknown form: {_line(error)}"
+            ) from error
+        if found is None:
             raise BackendError(
                 f"{self.base_url} returned no log-probabilities of the prompt for"
                 f" {self.ask!r}; {_WHO}"
             )
+        tokens, logprobs = found
         offsets = self._offsets(prompt, tokens, logprobs)
         return [
             Known(start, end, max(-value, 0.0))
@@ -149,18 +154,24 @@ class Engine:
         return prompt.offsets
 
 
-def _of_vllm(listed: Sequence[Any]) -> tuple[list[str | None], list[float | None]]:
-    """Return the tokens and log-probabilities of a list with one {id: {logprob, ...}} a token.
+def _of_vllm(choice: Mapping[str, Any]) -> Listed | None:
+    """Read a list with one {id: {logprob, decoded_token, ...}} a token, null for the first.
 
     Where more than one candidate is listed, the prompt's own is the first.
     """
-    tokens: list[str | None] = []
-    logprobs: list[float | None] = []
-    for entry in listed:
-        own = next(iter(cast("dict[str, dict[str, Any]]", entry or {}).values()), {})
-        tokens.append(own.get("decoded_token"))
-        logprobs.append(own.get("logprob"))
-    return tokens, logprobs
+    entries: list[dict[str, dict[str, Any]] | None] = choice.get("prompt_logprobs") or []
+    empty: dict[str, Any] = {}
+    own = [next(iter(entry.values()), empty) if entry else empty for entry in entries]
+    if not own:
+        return None
+    return [e.get("decoded_token") for e in own], [e.get("logprob") for e in own]
+
+
+def _of_openai(choice: Mapping[str, Any]) -> Listed | None:
+    """Read the two lists of the legacy completions API, the generated token at their end."""
+    echoed: dict[str, list[Any]] = choice.get("logprobs") or {}
+    logprobs = echoed.get("token_logprobs")
+    return (list(echoed.get("tokens") or ()), list(logprobs)) if logprobs else None
 
 
 def _after_unnamed(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:

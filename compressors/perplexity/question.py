@@ -47,6 +47,8 @@ class QuestionPerplexity(Reader):
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``."""
+        if not texts:
+            return []
         model = self._loaded()
         encoded = model.encode(list(texts))
         pace = self._pace(model, self.rate)

@@ -30,10 +30,13 @@ def relevances(
     ]
     found = [float("-inf")] * len(texts)
     begin = Reading(model, model.start, window + len(asked))
-    for batch in batches(jobs, batch_tokens):
-        reading = begin.repeat(len(batch))
-        reading.skim([ids[job.text][job.start : job.end] for job in batch])
-        losses = reading.read([asked] * len(batch))
-        for job, row in zip(batch, losses, strict=True):
-            found[job.text] = max(found[job.text], -sum(row) / len(row))
+    most = max(batch_tokens // len(asked), 1)  # so many rows, each with all of the question
+    for group in batches(jobs, batch_tokens):
+        for at in range(0, len(group), most):
+            batch = group[at : at + most]
+            reading = begin.repeat(len(batch))
+            reading.skim([ids[job.text][job.start : job.end] for job in batch])
+            losses = reading.read([asked] * len(batch))
+            for job, row in zip(batch, losses, strict=True):
+                found[job.text] = max(found[job.text], -sum(row) / len(row))
     return found

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from ...middleware.errors import InvalidRequest
 from ...middleware.models import resolve
@@ -16,7 +16,7 @@ from .encoded import REDUCERS, Encoded, Reduce
 from .engine import Ask, Engine, Known, Prompt
 from .model import start_ids
 from .scale import score_of
-from .scorer import Method, by_phrase
+from .scorer import by_phrase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +26,15 @@ class RemotePerplexity:
     ``base_url`` ends before ``/completions`` ("http://127.0.0.1:8000/v1"), ``model`` is the name
     that the engine serves. One request holds ``batch_size`` texts and asks for one token, with
     ``prompt_logprobs`` (vLLM) or ``echo`` and ``logprobs`` (OpenAI's legacy API: vLLM, SGLang,
-    llama-cpp-python with ``logits_all``), as ``ask`` says; llama.cpp's server refuses both.
+    llama-cpp-python with ``logits_all``), as ``ask`` says; llama.cpp's server knows neither.
 
     With ``tokenizer``, a name or folder of the model's own, ids are sent and their places are
     exact; without, text is sent and the engine's tokens are matched to it (``aligned``). Nothing
     is dropped from the context. A text is read ``window`` characters at a time, the last
-    ``overlap`` of them again as context. ``method`` is "llmlingua" (a unit's own tokens,
-    ``reduce``) or "selective-context" (its phrase's).
+    ``overlap`` of them again as context. ``method`` is "self-information" (the
+    ``reduce`` of a unit's own tokens) or "selective-context" (the mean of its phrase's); the score
+    is s / (s + 3), as ``Perplexity`` has it with "nats". LLMLingua's own order, which needs
+    the keys and values, is for a model in this process.
 
     Raises BackendError when the engine cannot be reached within ``timeout`` seconds, refuses, or
     returns no log-probabilities of the prompt, and InvalidRequest for options out of range.
@@ -40,7 +42,7 @@ class RemotePerplexity:
 
     base_url: str = field(kw_only=False)
     model: str = field(kw_only=False)
-    method: Method = "llmlingua"
+    method: Literal["self-information", "selective-context"] = "self-information"
     api_key: str | None = field(default=None, repr=False)
     tokenizer: str | None = None
     ask: Ask = "prompt_logprobs"
@@ -51,13 +53,15 @@ class RemotePerplexity:
     reduce: Reduce = "sum"
 
     def __post_init__(self) -> None:
+        if "@" in self.base_url:
+            raise InvalidRequest("base_url must hold no password; give api_key instead")
         if not self.base_url.startswith(("http://", "https://")):
             raise InvalidRequest(
                 f"base_url must begin with http:// or https://, got {self.base_url!r}"
             )
-        if self.method not in ("llmlingua", "selective-context"):
+        if self.method not in ("self-information", "selective-context"):
             raise InvalidRequest(
-                f"method must be 'llmlingua' or 'selective-context', got {self.method!r}"
+                f"method must be 'self-information' or 'selective-context', got {self.method!r}"
             )
         if self.ask not in ("prompt_logprobs", "echo"):
             raise InvalidRequest(f"ask must be 'prompt_logprobs' or 'echo', got {self.ask!r}")

@@ -42,7 +42,8 @@ class Perplexity(Reader):
     options are those of ``Source``.
 
     "sum" kept the most answers on SQuAD articles set apart for choosing (300 questions, half of
-    the tokens: sum 0.377, max 0.323, mean 0.303, phrases 0.373).
+    the tokens, SmolLM2-135M: sum 0.370, max 0.323, mean 0.293, phrases 0.373). That is less than
+    ``Lexical`` keeps (0.463): a word that a model foresees may be half of an answer.
 
     Raises InvalidRequest for options out of range, ModelUnavailable when there is no model.
     """
@@ -66,6 +67,8 @@ class Perplexity(Reader):
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``. The question is not used."""
+        if not texts:
+            return []
         model = self._loaded()
         encoded = model.encode(list(texts))
         pace = self._pace(model, self.rate if self.method == "llmlingua" else 1.0)
