@@ -32,13 +32,13 @@ def scorer_of(
     Raises ModelUnavailable when any other model is not found, InvalidRequest when it is of the
     wrong kind.
     """
+    precision = _precision(config, notes)
     if name in _BUILT_IN:
         return make_scorer(name)
     if name == DEFAULT_MODEL and locate(name) is None:
         notes.append(f"{name} is not on this machine and was not asked for by name: lexical scores")
         return Lexical()
     device = None if device_map in ("cuda", "auto", "balanced") else device_map
-    precision = _precision(config, notes)
     if is_classifier:
         tokens = None if batch is None else 512 * batch
         return TokenClassifier(name, device=device, batch_tokens=tokens, precision=precision)

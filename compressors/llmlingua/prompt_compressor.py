@@ -282,6 +282,8 @@ class PromptCompressor:
         Warns and returns it unchanged when the compressed prompt is not the original with words
         left out.
         """
+        if not response.strip():
+            return response
         try:
             return recovered(original_prompt, compressed_prompt, response)
         except InvalidRequest as error:
