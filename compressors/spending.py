@@ -114,7 +114,8 @@ class Group:
         least = sum(frame.least for frame in frames)
         left = None
         if limit is not None:
-            fair = limit * sum(frame.words for frame in frames) // max(self.tokens, 1) // 2
+            words = sum(frame.words for frame in frames) if len(self.jobs) > 1 else 0
+            fair = limit * words // max(self.tokens, 1) // 2
             left = max(limit - spent - least, fair) + least
         selection = fitted(views, scored, frames, self.budget, left, counter)
         out = sum(selection.tokens)

@@ -58,7 +58,8 @@ def fitted(
     fixed = sum(frame.fixed for frame in frames)
     allowed = left + fixed
     low, high = (least, least + fixed), None  # what was aimed at, and what it came to
-    best, aim = _whole(views, select(scored, budget, least, counter), counter), left
+    best: Selection | None = None
+    aim = left
     for _ in range(_ATTEMPTS):
         found = _whole(views, select(scored, budget, aim, counter), counter)
         tokens = sum(found.tokens)
@@ -73,7 +74,7 @@ def fitted(
             aim = (low[0] + high[0]) // 2
         if aim in (low[0], high[0]):
             break
-    return best
+    return best or _whole(views, select(scored, budget, least, counter), counter)
 
 
 def _whole(views: Sequence[View | None], found: Selection, counter: TokenCounter) -> Selection:

@@ -90,19 +90,23 @@ class View:
         """Return what stays of the original, in order, when these spans of the view do."""
         kept, notes = list(self.frame), list[Note]()
         for start, end in self._trimmed(spans):
-            i = bisect_right(self._starts, start) - 1
-            while i < len(self.stretches) and self.stretches[i].at < end:
-                stretch = self.stretches[i]
-                a, b = max(start, stretch.at), min(end, stretch.at + stretch.length)
-                if a < b and stretch.is_note:
-                    notes.append(Note(stretch.start, self.units.text[a:b]))
-                elif a < b and stretch.is_plain:
-                    shift = stretch.start - stretch.at
-                    kept.append((a + shift, b + shift))
-                elif a < b:
-                    kept.append((stretch.start, stretch.end))
-                i += 1
+            self._place(start, end, kept, notes)
         return merged(kept), tuple(notes)
+
+    def _place(self, start: int, end: int, kept: list[Span], notes: list[Note]) -> None:
+        """Add what a span of the view stands for."""
+        i = bisect_right(self._starts, start) - 1
+        while i < len(self.stretches) and self.stretches[i].at < end:
+            stretch = self.stretches[i]
+            a, b = max(start, stretch.at), min(end, stretch.at + stretch.length)
+            if a < b and stretch.is_note:
+                notes.append(Note(stretch.start, self.units.text[a:b]))
+            elif a < b and stretch.is_plain:
+                shift = stretch.start - stretch.at
+                kept.append((a + shift, b + shift))
+            elif a < b:
+                kept.append((stretch.start, stretch.end))
+            i += 1
 
     def _trimmed(self, spans: Iterable[Span]) -> list[Span]:
         """Return the spans without white space that now begins a value, and did not before."""
@@ -131,7 +135,8 @@ class View:
         """Return (start, end, score) triples of the view in offsets of the original."""
         placed: list[tuple[int, int, float]] = []
         for start, end, score in found:
-            spans, notes = replace(self, frame=()).original_spans([(start, end)])
+            spans, notes = list[Span](), list[Note]()
+            self._place(start, end, spans, notes)
             if spans and not notes:
                 placed.append((spans[0][0], spans[-1][1], score))
         return tuple(placed)

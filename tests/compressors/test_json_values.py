@@ -88,6 +88,13 @@ def test_eight_records_on_one_line_are_eight_records() -> None:
     assert "white space and words of the long texts" in result.reason
 
 
+def test_a_budget_below_what_must_stay_leaves_no_more_than_that() -> None:
+    text = json.dumps(RECORDS)
+    least = squeeze(text, 0.05)
+    assert least.text == squeeze(text, 0.01).text
+    assert all(0 < len(r["body"].split()) < 4 for r in json.loads(least.text))
+
+
 def test_rows_of_json_lines_stay_rows() -> None:
     text = "\n".join(map(json.dumps, RECORDS)) + "\n"
     result = squeeze(text, 0.6)
