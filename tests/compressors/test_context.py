@@ -36,7 +36,8 @@ COUNTER = make_counter()
 def chosen(
     documents: list[Document], budget: Budget, question: str = ASKED, **options: Any
 ) -> Context:
-    own = {"reranker": BM25(), "scorer": Lexical(), "sentences": Sentences(BM25())} | options
+    own: dict[str, Any] = {"reranker": BM25(), "scorer": Lexical(), "sentences": Sentences(BM25())}
+    own |= options
     return compress_documents(question, documents, budget, counter=COUNTER, **own)
 
 
@@ -262,9 +263,9 @@ def test_spans_of_spans(flags: list[bool], data: st.DataObject) -> None:
     ],
 )
 def test_nonsense_is_refused(options: dict[str, Any], message: str) -> None:
-    given = {"documents": DOCUMENTS, "budget": Budget(rate=0.5)} | options
+    all_options: dict[str, Any] = {"documents": DOCUMENTS, "budget": Budget(rate=0.5)} | options
     with pytest.raises(InvalidRequest, match=message):
-        chosen(**given)
+        chosen(**all_options)
 
 
 @pytest.mark.model

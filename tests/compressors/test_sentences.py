@@ -165,7 +165,7 @@ def test_a_token_scorer_is_pooled_by_sentence() -> None:
     units = split(MILL)
     [tokens] = Lexical().score([units], ASKED)
     for pool in ("best", "mean", "max"):
-        [row] = PooledSentences(Lexical(), pool).rate([units], ASKED)  # type: ignore[arg-type]
+        [row] = PooledSentences(Lexical(), pool).rate([units], ASKED)
         assert len(row) == 6
         best = max(row, key=lambda pair: pair[1])[0]
         assert MILL[best.start : best.end].startswith(("The mill", "It was built"))
