@@ -45,7 +45,12 @@ def main() -> None:
     print(f"HotpotQA dev, {len(data)} questions, answers kept at {RATES}", flush=True)
     for relevance in (0.0, 0.25, 0.5, 1.0):
         for sentence in (0.0, 0.2, 0.4):
-            scorer = Mini(options.weights, None, options.precision, sentence, relevance)
+            scorer = Mini(
+                options.weights,
+                precision=options.precision,
+                sentence=sentence,
+                relevance=relevance,
+            )
             cells: list[str] = []
             for rate in RATES:
                 hits = 0

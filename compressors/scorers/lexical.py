@@ -63,7 +63,7 @@ class Lexical:
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``."""
         words = [_word_scores(units) for units in texts]
-        asked = _keys(question or "")
+        asked = keys(question or "")
         relevance = _relevance(texts, asked) if asked else None
         if relevance is None or not any(any(row) for row in relevance):
             return [_combined(units, scores) for units, scores in zip(texts, words, strict=True)]
@@ -186,8 +186,8 @@ def _asked_for(units: Units, question: str, asked: frozenset[str]) -> list[float
     for unit in units.units:
         content = units.text[unit.body : unit.end]
         if content not in known:
-            gain = _NAMED * bool(_keys(content) & asked)
-            is_name = wants_name and content[:1].isupper() and bool(_keys(content))
+            gain = _NAMED * bool(keys(content) & asked)
+            is_name = wants_name and content[:1].isupper() and bool(keys(content))
             is_number = wants_number and any(map(str.isdigit, content))
             known[content] = max(gain, _NAMED * (is_name or is_number))
         gains.append(known[content])
@@ -204,7 +204,7 @@ def _relevance(texts: Sequence[Units], asked: frozenset[str]) -> list[list[float
         for unit in units.units:
             content = units.text[unit.body : unit.end]
             if content not in known:
-                known[content] = _keys(content) & asked
+                known[content] = keys(content) & asked
             rows[unit.sentence] |= known[content]
         found.append(rows)
     total = sum(map(len, found))
@@ -223,17 +223,17 @@ def _with_neighbours(row: list[float]) -> list[float]:
     return wider
 
 
-def _keys(text: str) -> frozenset[str]:
+def keys(text: str) -> frozenset[str]:
     """Return stems of the content words, character pairs for scripts without spaces."""
-    keys: set[str] = set()
+    found: set[str] = set()
     for word in re.findall(r"\w+", text.lower()):
         if _WIDE.search(word):
-            keys.update(word[i : i + 2] for i in range(max(len(word) - 1, 1)))
+            found.update(word[i : i + 2] for i in range(max(len(word) - 1, 1)))
         elif not any(
             word in stop for stop in (STOP_WORDS["en"], STOP_WORDS["de"], STOP_WORDS["fr"])
         ):
-            keys.add(_stem(word))
-    return frozenset(keys)
+            found.add(_stem(word))
+    return frozenset(found)
 
 
 def _stem(word: str) -> str:

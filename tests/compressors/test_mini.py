@@ -21,6 +21,7 @@ from headrace.compressors import (
 )
 from headrace.compressors.mini import Mini, MiniReranker, export
 from headrace.compressors.mini.engine import Engine, Passage, shared
+from headrace.compressors.mini.mixing import together, unasked
 from headrace.compressors.mini.weights import DATA
 from headrace.middleware.errors import ModelUnavailable
 from headrace.middleware.types import Document
@@ -196,6 +197,20 @@ def test_what_it_cannot_read_is_scored_by_lexical(text: str) -> None:
     assert Mini().score([units], "Was?") == Lexical().score([units], "Was?")
 
 
+def test_names_stay_together_and_what_the_question_says_waits() -> None:
+    units = split("Kenya joined the East African Community in 2000, it said.")
+    words = [units.content(i) for i in range(len(units.units))]
+    scores = [0.1] * len(words)
+    scores[words.index("African")] = 0.9
+    near = together(scores, units, 0.5)
+    assert near[words.index("Community")] == pytest.approx(0.5)
+    assert near[words.index("the")] == near[words.index("Kenya")] == pytest.approx(0.1)
+    lower = unasked(scores, units, "Which African body did Kenya join?", 0.4)
+    assert lower[words.index("African")] == pytest.approx(0.54)
+    assert lower[words.index("joined")] == pytest.approx(0.06)
+    assert lower[words.index("Community")] == scores[words.index("Community")]
+
+
 @model
 def test_numpy_and_torch_read_the_same() -> None:
     from headrace.compressors.mini.runners import ArrayRunner, TorchRunner
@@ -228,7 +243,7 @@ def test_a_short_text_is_cut_without_torch_and_a_long_one_with_it() -> None:
 def test_the_exported_folder_is_a_token_classifier_with_the_same_scores(tmp_path: Path) -> None:
     folder = export(tmp_path / "mini")
     [expected] = TokenClassifier(str(folder)).score([split(NORMANS)])
-    [scores] = Mini(closing=0.0).score([split(NORMANS)])
+    [scores] = Mini(phrase=0.0, closing=0.0).score([split(NORMANS)])
     assert scores == pytest.approx(expected, abs=1e-3)
     assert (folder / "relevance.safetensors").is_file()
 
