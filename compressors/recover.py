@@ -17,7 +17,7 @@ from .wide import WIDE
 _WORD = re.compile(rf"{WIDE.pattern}|(?:(?!{WIDE.pattern})\w)+|[^\w\s]")
 _BORDER = re.compile(r"[.!?…؟।。！？｡](?=\s|\Z)|[。！？｡]|[\n\r\u2028]")
 _PLACES = 256
-_AHEAD = 64
+_AHEAD = 16
 
 
 def recover(compressed: Compressed, answer: str, *, max_gap: int = 10) -> str:
