@@ -74,6 +74,7 @@ def _marked(result: Compressed, with_scores: bool) -> str:
             parts.append(f"<ins>{_safe(notes.pop(0).text)}</ins>")
         content = "".join(_scored(result.original, start, end, scores))
         parts.append(content if is_kept else f"<del>{content}</del>")
+    parts += [f"<ins>{_safe(note.text)}</ins>" for note in notes]
     return "".join(parts)
 
 

@@ -60,7 +60,7 @@ def folds(
     A run is a block of up to eight lines that comes three times or more, equal but for numbers,
     times, addresses and ids. Its first and last block stay, and so does every block that holds a
     word of the question that the first does not, or a ``forced`` span. The longest folds come
-    first, until about ``share`` of the text is left.
+    first, each as a whole, until no more than about ``share`` of the text is left.
     """
     starts = [0, *(match.end() for match in re.finditer("\n", text))]
     lines = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
