@@ -11,7 +11,7 @@ from .model import CausalModel
 if TYPE_CHECKING:
     import torch
 
-_CHUNK = 32  # rows of logits that are normalised together: they fit into a cache
+_CHUNK = 16  # rows of logits that are normalised together: they fit into a cache
 
 
 class Reading:

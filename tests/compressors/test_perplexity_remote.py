@@ -110,7 +110,7 @@ def url() -> Iterator[str]:
 def test_scores_are_those_of_the_model_in_this_process(url: str, ask: Any, method: Any) -> None:
     units = [split(text) for text in TEXTS]
     remote = asking(url, method=method, ask=ask, tokenizer="smollm2")
-    own = "selective-context" if method == "selective-context" else "llmlingua"
+    own: Any = "selective-context" if method == "selective-context" else "llmlingua"
     local = Perplexity(method=own, rate=1.0, scale="nats")
     for mine, theirs in zip(remote.score(units), local.score(units), strict=True):
         assert mine == pytest.approx(theirs, abs=1e-4)
