@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -85,7 +87,7 @@ class Recording(Lexical):
 
     sizes: list[int] = []  # noqa: RUF012
 
-    def score(self, texts: list[Units], question: str | None = None) -> list[list[float]]:  # type: ignore[override]
+    def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         self.sizes.append(sum(len(units.text) for units in texts))
         return super().score(texts, question)
 
