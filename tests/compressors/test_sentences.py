@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -197,28 +199,26 @@ def test_a_share_outside_its_range_is_refused() -> None:
 @pytest.fixture(scope="module")
 def ranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a cross-encoder: all-MiniLM-L6-v2's encoder under a head that is not trained."""
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
+    torch: Any = import_module("torch")
+    transformers: Any = import_module("transformers")
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("ranker")
     source = str(resolve("minilm"))
-    model = AutoModelForSequenceClassification.from_pretrained(source, num_labels=1)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(source, num_labels=1)
     model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(source).save_pretrained(folder)
     return folder
 
 
 @pytest.mark.model
 def test_a_folder_with_a_cross_encoder_is_told_from_a_bi_encoder(ranker: Path) -> None:
-    from sentence_transformers import CrossEncoder as Peer
-
     found = make_reranker(str(ranker))
     assert isinstance(found, CrossEncoder)
     documents = [Document("Soup."), Document("It was built."), Document("")]
     scores = found.score(ASKED, documents)
     pairs = [(ASKED, d.text) for d in documents[:2]]
-    peer = Peer(str(ranker), local_files_only=True).predict(pairs)
+    library: Any = import_module("sentence_transformers")
+    peer = library.CrossEncoder(str(ranker), local_files_only=True).predict(pairs)
     assert scores[:2] == pytest.approx(peer.tolist(), abs=1e-5)
     assert scores[2] == 0.0
 
