@@ -39,7 +39,7 @@ class Weighed:
         """Weigh (score, tokens) of each word; a forced word scores 1."""
         costs, mass = array("q", [0] * (_BUCKETS + 1)), array("d", [0.0] * (_BUCKETS + 1))
         for score, cost in words:
-            bucket = round(score * _BUCKETS)
+            bucket = min(max(round(score * _BUCKETS), 0), _BUCKETS)
             costs[bucket] += max(cost, 1)
             mass[bucket] += score
         return cls(array("d", row), costs, mass)
