@@ -45,6 +45,8 @@ class Loaded:
         self.prefix: list[int] = probe.ids[: content[0]]
         self.suffix: list[int] = probe.ids[content[-1] + 1 :]
         self.unknown: int | None = _unknown(tokenizer)
+        added = tokenizer.get_added_tokens_decoder().items()
+        self._unspoken = [i for i, token in added if token.special and i != self.unknown]
         pad = config.get("pad_token_id")
         self.pad = int(0 if pad is None else pad)
         positions = int(config.get("max_position_embeddings") or 512)
@@ -64,10 +66,13 @@ class Loaded:
         """
         clean = [replace_surrogates(text) for text in texts]
         encoded = self._tokenizer.encode_batch(clean, add_special_tokens=False)
-        return [
-            (np.array(e.ids, dtype=np.int64), np.array(e.offsets, dtype=np.int64).reshape(-1, 2))
-            for e in encoded
-        ]
+        found: list[tuple[Ints, Ints]] = []
+        for one in encoded:
+            ids = np.array(one.ids, dtype=np.int64)
+            if self._unspoken and self.unknown is not None:  # Unigram has "</s>" among its pieces
+                ids[np.isin(ids, self._unspoken)] = self.unknown
+            found.append((ids, np.array(one.offsets, dtype=np.int64).reshape(-1, 2)))
+        return found
 
     def forward(self, rows: Sequence[Ints]) -> list[Floats]:
         """Return p(keep) for each token of each row, special tokens and padding left out."""

@@ -17,7 +17,7 @@ from headrace.compressors import (
     make_scorer,
     split,
 )
-from headrace.compressors.scorers.windows import Window, owners, windows
+from headrace.compressors.scorers.windows import Window, owners, stretches, windows
 from headrace.middleware.errors import HeadraceError, InvalidRequest
 from headrace.middleware.models import resolve
 
@@ -198,3 +198,84 @@ def test_each_token_has_one_owner(length: int, room: int, overlap: int) -> None:
         assert end - start <= room
         owned += range(*owners(Window(0, start, end), length, overlap))
     assert owned == list(range(length))
+
+
+@pytest.fixture(scope="module")
+def xlm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny XLM-RoBERTa with a Unigram tokenizer, in a folder whose name says nothing."""
+    from parity.checkpoints import xlm_roberta
+
+    return xlm_roberta(SENTENCES, tmp_path_factory.mktemp("xlm")).rename(
+        tmp_path_factory.mktemp("named") / "m2"
+    )
+
+
+def test_xlm_roberta_gets_its_own_special_tokens_and_positions(xlm: Path) -> None:
+    # #181: BERT's special tokens, all of them unknown
+    loaded = TokenClassifier(str(xlm), device="cpu").load()
+    assert (loaded.prefix, loaded.suffix, loaded.pad, loaded.unknown) == ([0], [2], 1, 3)
+    assert loaded.room(4096) == 510
+    [(ids, offsets)] = loaded.encode(["Costs rise to </s> 🚀."])
+    assert not {0, 1, 2} & set(ids.tolist())
+    assert offsets[0].tolist() == [0, 5]
+
+
+def test_xlm_roberta_scores_are_the_models_own(xlm: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer, XLMRobertaForTokenClassification
+
+    tokenizer: Any = cast("Any", AutoTokenizer).from_pretrained(str(xlm))
+    kind = cast("Any", XLMRobertaForTokenClassification)
+    loaded: Any = kind.from_pretrained(str(xlm)).eval()
+    expected: list[list[float]] = []
+    for text in SENTENCES:
+        encoded = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+        offsets = encoded.pop("offset_mapping")[0].tolist()
+        encoded.pop("token_type_ids", None)
+        with torch.inference_mode():
+            keep = loaded(**encoded).logits.softmax(-1)[0, :, 1].tolist()
+        pairs = [(k, a, b) for k, (a, b) in zip(keep, offsets, strict=True) if b > a]
+        row: list[float] = []
+        for unit in split(text).units:
+            own = [k for k, a, b in pairs if a < unit.end and b > unit.body]
+            row.append(sum(own) / len(own))
+        expected.append(row)
+    units = [split(text) for text in SENTENCES]
+    assert all(map(near, TokenClassifier(str(xlm), device="cpu").score(units), expected))
+
+
+def test_a_long_xlm_roberta_text_fills_its_positions(xlm: Path) -> None:
+    [scores] = TokenClassifier(str(xlm), device="cpu").score([split("word " * 1200)])
+    assert len(scores) == 1200
+
+
+def test_first_takes_the_first_token(xlm: Path) -> None:
+    units = [split("Committeeship unheardof rises.")]
+    mean = TokenClassifier(str(xlm), device="cpu")
+    first = mean.reducing("first")
+    assert first.load() is mean.load()
+    assert mean.reducing("mean") is mean
+    assert not near(first.score(units)[0], mean.score(units)[0])
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_other_precisions_keep_nearly_the_same(xlm: Path, precision: Any) -> None:
+    units = [split(" ".join(SENTENCES) * 4)]
+    [plain] = TokenClassifier(str(xlm), device="cpu").score(units)
+    [other] = TokenClassifier(str(xlm), device="cpu", precision=precision).score(units)
+    assert other != plain
+    assert sum(abs(a - b) for a, b in zip(plain, other, strict=True)) / len(plain) < 0.05
+
+
+def test_options_that_make_no_sense_are_refused(xlm: Path) -> None:
+    with pytest.raises(InvalidRequest, match="precision must be"):
+        TokenClassifier(str(xlm), precision=cast("Any", "float16"))
+    with pytest.raises(InvalidRequest, match="int8 runs on the CPU only"):
+        TokenClassifier(str(xlm), precision="int8", device="cuda").load()
+
+
+def test_windows_end_where_sentences_do() -> None:
+    found = stretches(30, 12, 4, [5, 10, 19, 29])
+    assert [(s.start, s.end) for s in found] == [(0, 10), (10, 22), (18, 30)]
+    owned = [i for s in found for i in range(s.first, s.last)]
+    assert owned == list(range(30))
