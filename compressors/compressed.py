@@ -17,7 +17,9 @@ class Compressed:
     counted with the compressor's counter; the tags of segments are in ``original``, and not in
     ``tokens_in``. ``seconds`` is this text's share of the wall time. ``reason`` says why the text
     was not compressed as asked, None when it was. ``scores`` holds (start, end, score) of each
-    scored unit of the original.
+    scored unit of the original. ``compressor`` is the scorer that read the text, and ``because``
+    says why it is another than the one asked for (a language that one does not know), None when
+    it is not.
     """
 
     text: str
@@ -30,6 +32,7 @@ class Compressed:
     reason: str | None = None
     scores: tuple[tuple[int, int, float], ...] = ()
     notes: tuple[Note, ...] = ()
+    because: str | None = None
 
     @property
     def rate(self) -> float:

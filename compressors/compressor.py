@@ -16,7 +16,7 @@ from .long import Stored, Weighed, grouped, in_chunks
 from .notes import Note, woven
 from .plans import BATCH, Asked, Input, Plan, batches, long_kind, parts_of, share_of
 from .render import text_of
-from .scorers.base import Scorer, compares_texts
+from .scorers.base import Choice, Scorer, choice_of
 from .segments import Segment, joined
 from .select import worth
 from .spending import Group, Job, Kept
@@ -126,9 +126,10 @@ class Compressor:
     ) -> Compressed:
         """Compress a text of many pages in chunks."""
         budget = one.budget or asked.budget
+        choice = choice_of(self.scorer, one.text)
 
         def weigh(texts: Sequence[str]) -> Iterator[Weighed]:
-            is_relative = asked.question is not None and compares_texts(self.scorer)
+            is_relative = asked.question is not None and choice.compares
             for some in grouped(texts, BATCH if is_relative else 0):
                 groups: list[Group] = []
                 for text in some:
@@ -140,23 +141,30 @@ class Compressor:
                     yield Weighed.of(row, worth(list(group.scored.values()), self.counter))
 
         def compress(text: str, own: Budget, weighed: Weighed) -> Compressed:
-            engine = replace(self, scorer=Stored(self.scorer.name, weighed.row))
+            engine = replace(self, scorer=Stored(choice.name, weighed.row))
             part = Input(text, kind, None, [Segment(0, len(text))])
             return engine._batch([part], replace(asked, budget=own))[0]
 
-        return in_chunks(one.text, budget, self.counter, weigh, compress, progress)
+        result = in_chunks(one.text, budget, self.counter, weigh, compress, progress)
+        return replace(result, because=choice.because)
 
     def _batch(self, inputs: Sequence[Input], asked: Asked) -> list[Compressed]:
         """Compress texts that fit into memory together, their scores asked for at once."""
         pieces = [one.text[part.start : part.end] for one in inputs for part in one.parts]
         plans = asked.plans(inputs, self.counter.count_many(pieces))
-        busy = [plan.busy for plan in plans]
-        if asked.question is None or not compares_texts(self.scorer):
-            busy = [[group for groups in busy for group in groups]]
-        for groups in busy:  # texts that share no budget are not compared
-            self._score(groups, asked)
+        together: list[Group] = []
+        for plan in plans:
+            if asked.question is not None and self._compares(plan.busy):
+                self._score(plan.busy, asked)  # texts that share no budget are not compared
+            else:
+                together += plan.busy
+        self._score(together, asked)
         done = {id(one): result for plan in plans for one, result in self._spend(plan)}
         return [done[id(one)] for one in inputs]
+
+    def _compares(self, groups: Sequence[Group]) -> bool:
+        texts = (job.text for group in groups for job in group.jobs if job.is_prose)
+        return any(choice_of(self.scorer, text).compares for text in texts)
 
     def _score(self, groups: Sequence[Group], asked: Asked) -> list[list[float]]:
         """Give each group the scored units of its prose, all from one call of the scorer."""
@@ -215,16 +223,18 @@ class Compressor:
             text = woven(one.text, spans, notes)
             bare = text_of(one.text, [(part.start, part.end) for part in one.parts])
             before, after = self.counter.count_many([bare, text])
+        choice = choice_of(self.scorer, one.text) if scores else Choice(self.scorer.name)
         return Compressed(
             text,
             one.text,
             tuple(spans),
             before,
             after,
-            self.scorer.name,
+            choice.name,
             reason="; ".join(reasons) or None,
             scores=scores,
             notes=notes,
+            because=choice.because,
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ..scorers.base import Choice
 from ..scorers.lexical import Lexical
 from ..units import Units
 from . import weights
@@ -55,6 +56,11 @@ class Mini:
             self._mixed(units, next(readings), asked) if is_mine else next(rest)
             for units, is_mine in zip(texts, mine, strict=True)
         ]
+
+    def choice(self, text: str) -> Choice:
+        """Return which scorer reads a text; see ``choice_of``."""
+        reason = reason_against(text)
+        return Choice(self.name) if reason is None else Choice("lexical", reason, compares=True)
 
     def _mixed(self, units: Units, reading: Reading, question: str) -> list[float]:
         scores = together(per_unit(units, reading), units, self.phrase)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..units import Units
@@ -25,10 +26,27 @@ class Scorer(Protocol):
         ...
 
 
-def compares_texts(scorer: Scorer) -> bool:
-    """Return whether with a question a text's scores depend on the others of the call.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The scorer that reads a text, and why it is another than the one asked for.
 
-    A scorer says so by an attribute ``compares_texts``; texts that share no budget are then
-    scored one by one, so that a text is compressed the same alone and among others.
+    ``compares``: with a question, the text's scores depend on the others of the call. Texts that
+    share no budget are then scored one by one, so that a text is compressed the same alone and
+    among others.
     """
-    return bool(getattr(scorer, "compares_texts", False))
+
+    name: str
+    because: str | None = None
+    compares: bool = False
+
+
+def choice_of(scorer: Scorer, text: str) -> Choice:
+    """Return which scorer reads a text.
+
+    A scorer that leaves some texts to another says so by a method ``choice(text) -> Choice``, one
+    that compares all of its texts by an attribute ``compares_texts``.
+    """
+    choose: Callable[[str], Choice] | None = getattr(scorer, "choice", None)
+    if choose is not None:
+        return choose(text)
+    return Choice(scorer.name, compares=bool(getattr(scorer, "compares_texts", False)))

@@ -281,3 +281,17 @@ def test_it_agrees_with_the_bi_encoder_on_what_is_plain() -> None:
     for reranker in (MiniReranker(), BiEncoder("minilm")):
         scores = reranker.score(question, documents)
         assert max(range(4), key=lambda i: scores[i]) == 1
+
+
+@model
+def test_the_result_says_which_scorer_read_a_text_and_why() -> None:
+    german = (
+        "Der Ausschuss traf sich am Montag, um über die Brücke zu reden und nicht über das Geld,"
+        " denn das Geld war schon ausgegeben, und die Brücke war noch nicht gebaut."
+    )
+    results = compressor(Mini()).compress([NORMANS, german], Budget(rate=0.5), question="Wer?")
+    assert [result.compressor for result in results] == ["mini", "lexical"]
+    assert results[0].because is None
+    assert results[1].because == "the text is not in English (de)"
+    [alone] = compressor(Mini()).compress([german], Budget(rate=0.5), question="Wer?")
+    assert alone.text == results[1].text
