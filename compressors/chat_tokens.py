@@ -80,6 +80,6 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        parts = cast("list[Any]", value)
-        return "".join(part.get("text") or "" for part in parts if isinstance(part, Mapping))
+        parts = [part for part in cast("list[Any]", value) if isinstance(part, dict)]
+        return "".join(str(cast("Any", part).get("text") or "") for part in parts)
     return str(value)

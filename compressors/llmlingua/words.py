@@ -23,7 +23,7 @@ class Forcing:
 
     tokens: Sequence[str] = ()
     digits: bool = False
-    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    stand_ins: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def holds(self, token: str) -> bool:
         """Whether a token is forced itself."""
@@ -54,6 +54,7 @@ def merged(
     continues a word (the reference fails on it) begins one.
     """
     words: list[Word] = []
+    unforced: Any = None
     for token, probability in zip(tokens, probabilities, strict=True):
         bare = token.lstrip("#" if family == "bert" else "▁")
         if not words or _begins(token, bare, family, forcing):

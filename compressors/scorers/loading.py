@@ -104,8 +104,9 @@ class Loaded:
 
         if self._model.get_input_embeddings().num_embeddings >= size:
             return
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        random: Any = torch.random
+        with random.fork_rng(devices=[]):
+            random.manual_seed(seed)
             self._model.resize_token_embeddings(size)
 
     def _run(self, rows: Sequence[Sequence[int]], hidden: int | None = None) -> Floats:
@@ -119,9 +120,9 @@ class Loaded:
             mask[line, : len(row)] = 1
         if hidden is not None:
             mask[ids == hidden] = 0
-        inputs = {"input_ids": torch.from_numpy(ids).to(self._device)}
+        inputs = {"input_ids": torch.tensor(ids, device=self._device)}
         if not mask.all():
-            inputs["attention_mask"] = torch.from_numpy(mask).to(self._device)
+            inputs["attention_mask"] = torch.tensor(mask, device=self._device)
         with torch.inference_mode():
             logits = self._model(**inputs).logits.float()
             keep: Floats = logits.softmax(-1)[..., 1].cpu().numpy()
@@ -161,7 +162,7 @@ def load_classifier(
     if precision == "int8":
         model = _quantised(model)
     if compile:
-        model = torch.compile(model, dynamic=True)
+        model = cast("Any", torch).compile(model, dynamic=True)
     return Loaded(model, tokenizer, place, config)
 
 
