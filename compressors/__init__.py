@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from .budget import Budget
 from .compressor import Compressed, Compressor
+from .context import Context
+from .documents import compress_documents
 from .highlight import to_html
 from .notes import Note, woven
 from .perplexity import Perplexity, QuestionPerplexity, RemotePerplexity
 from .recover import recover, recovered
-from .rerankers import BM25, BiEncoder, Reranker, make_reranker, rerank
+from .rerankers import BM25, BiEncoder, CrossEncoder, Reranker, make_reranker, rerank
+from .rerankers.fusion import Fusion
 from .rerankers.perplexity import QuestionPerplexityReranker
 from .scorers import Lexical, Scorer, TokenClassifier, make_scorer
+from .scorers.sentences import Sentences
 from .structure import split
 from .structured.policy import JsonPolicy
 from .structured.schemas import compress_tools
@@ -31,6 +35,9 @@ __all__ = [
     "Budget",
     "Compressed",
     "Compressor",
+    "Context",
+    "CrossEncoder",
+    "Fusion",
     "JsonPolicy",
     "Lexical",
     "Note",
@@ -40,11 +47,13 @@ __all__ = [
     "RemotePerplexity",
     "Reranker",
     "Scorer",
+    "Sentences",
     "TokenClassifier",
     "TokenCounter",
     "TokenizerCounter",
     "Unit",
     "Units",
+    "compress_documents",
     "compress_tools",
     "make_counter",
     "make_reranker",

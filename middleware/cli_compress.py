@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from .errors import InvalidRequest
 from .terminal import print_json, print_text, progress_bar, say
+
+if TYPE_CHECKING:
+    from ..compressors import JsonPolicy
 
 File = Annotated[str, typer.Argument(metavar="[FILE|-]", help="A text file; - is stdin.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
@@ -47,6 +50,11 @@ def compress(
     segments: Annotated[
         bool, typer.Option("--segments", help="Read <headrace rate=0.4>..</headrace> as markup.")
     ] = False,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(help="JSON by key: items[*].body=0.3, =keep or =drop; may be repeated."),
+    ] = None,
+    fold: Annotated[bool, typer.Option(help="Fold repeated log lines with a count.")] = True,
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(help="Write what was cut as an HTML page.")] = None,
 ) -> None:
@@ -74,6 +82,8 @@ def compress(
             drop_consecutive=drop_consecutive,
             keep_digits=keep_digits,
             segments=segments,
+            json=_policy(rule),
+            fold=fold,
             progress=progress,
         )
     if result.reason:
@@ -92,17 +102,36 @@ def compress(
                 "notes": [[note.at, note.text] for note in result.notes],
                 "seconds": result.seconds,
                 "compressor": result.compressor,
+                "because": result.because,
                 "reason": result.reason,
             }
         )
     else:
         print_text(result.text)
+        because = f" ({result.because})" if result.because else ""
         if sys.stdout.isatty() and not result.text.endswith("\n"):
             print_text("\n")
         say(
             f"{result.tokens_in} -> {result.tokens_out} tokens ({result.rate:.0%}) "
-            f"by {result.compressor} in {result.seconds:.2f} s"
+            f"by {result.compressor} in {result.seconds:.2f} s{because}"
         )
+
+
+def _policy(rules: list[str] | None) -> JsonPolicy | None:
+    if not rules:
+        return None
+    found: dict[str, Any] = {}
+    for rule in rules:
+        path, _, value = rule.rpartition("=")
+        try:
+            found[path] = value if value in ("keep", "drop") else float(value)
+        except ValueError:
+            path = ""
+        if not path:
+            raise InvalidRequest(f"--rule is PATH=RATE, PATH=keep or PATH=drop, got {rule!r:.80}")
+    from ..compressors import JsonPolicy
+
+    return JsonPolicy(rules=found)
 
 
 def recover(

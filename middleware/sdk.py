@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 from ..backends import Backend, make_backend
-from ..compressors import Compressed, Compressor
+from ..compressors import Compressed, Compressor, JsonPolicy
 from ..compressors import rerank as rank
 from ..compressors.context import Context, Order
 from ..compressors.documents import compress_documents as choose
@@ -29,58 +29,82 @@ DocumentLike = str | Mapping[str, Any] | Document
 PromptLike = str | Sequence[Mapping[str, Any] | Message]
 
 
+class CompressOptions(TypedDict, total=False):
+    """What ``compress`` takes beside the texts; see there."""
+
+    rate: float | None
+    target_tokens: int | None
+    threshold: float | None
+    quality: float | None
+    question: str | None
+    compressor: str
+    tokenizer: str | None
+    keep: Sequence[str | re.Pattern[str]]
+    force_keep: Sequence[str | re.Pattern[str]]
+    force_drop: Sequence[str | re.Pattern[str]]
+    drop_consecutive: bool
+    keep_digits: bool
+    segments: bool
+    formats: Sequence[str | None] | None
+    json: JsonPolicy | None
+    fold: bool
+    progress: Callable[[int, int], None] | None
+
+
+@overload
+def compress(texts: str, **options: Unpack[CompressOptions]) -> Compressed: ...
 @overload
 def compress(
-    texts: str,
-    *,
-    rate: float | None = None,
-    target_tokens: int | None = None,
-    threshold: float | None = None,
-    question: str | None = None,
-    compressor: str = "auto",
-    tokenizer: str | None = None,
-    keep: Sequence[str | re.Pattern[str]] = (),
-) -> Compressed: ...
-@overload
-def compress(
-    texts: list[str] | tuple[str, ...],
-    *,
-    rate: float | None = None,
-    target_tokens: int | None = None,
-    threshold: float | None = None,
-    question: str | None = None,
-    compressor: str = "auto",
-    tokenizer: str | None = None,
-    keep: Sequence[str | re.Pattern[str]] = (),
+    texts: list[str] | tuple[str, ...], **options: Unpack[CompressOptions]
 ) -> list[Compressed]: ...
 def compress(
-    texts: str | list[str] | tuple[str, ...],
-    *,
-    rate: float | None = None,
-    target_tokens: int | None = None,
-    threshold: float | None = None,
-    question: str | None = None,
-    compressor: str = "auto",
-    tokenizer: str | None = None,
-    keep: Sequence[str | re.Pattern[str]] = (),
+    texts: str | list[str] | tuple[str, ...], **options: Unpack[CompressOptions]
 ) -> Compressed | list[Compressed]:
     """Make a text, or each of several, shorter by dropping what matters least.
 
     At most one of the budgets is given: ``rate`` is the share of tokens kept in [0, 1] (0.5 when
     no budget is given), ``target_tokens`` the number of tokens at most, ``threshold`` the least
-    importance in [0, 1]. ``question`` says what the text will be asked; ``keep`` are patterns whose
-    matches stay. Tokens are counted with ``tokenizer`` (a Hugging Face name or folder; None: a
-    built-in approximation), with which the result never has more tokens than asked for. Every
-    character of the result is the original's, at ``spans``; what could not be compressed
-    as asked says why in ``reason``. Raises InvalidRequest and ModelUnavailable.
+    importance in [0, 1], ``quality`` the share of all importance in [0, 1] that stays. ``question``
+    says what the text will be asked. Tokens are counted with ``tokenizer`` (a Hugging Face name or
+    folder, an OpenAI model; None: a built-in approximation), with which the result never has more
+    tokens than asked for. ``compressor`` is "auto", "lexical", "mini", "sentences", "perplexity",
+    "selective-context", "longllmlingua", or a token-classification model.
+
+    ``keep`` are patterns whose matches stay, ``force_keep`` and ``force_drop`` words or strings
+    that stay or go; ``drop_consecutive``, ``keep_digits``, ``segments``, ``formats``, ``json``,
+    ``fold`` and ``progress`` are those of ``compressors.Compressor.compress``.
+
+    Every character of the result is the original's, at ``spans``, but for the counts of folded log
+    lines (``notes``); what could not be compressed as asked says why in ``reason``. Raises
+    InvalidRequest and ModelUnavailable.
     """
+    many = [texts] if isinstance(texts, str) else texts
+    results = _compress(many, **options)
+    return results[0] if isinstance(texts, str) else results
+
+
+def _compress(
+    texts: Sequence[str],
+    *,
+    rate: float | None = None,
+    target_tokens: int | None = None,
+    threshold: float | None = None,
+    quality: float | None = None,
+    question: str | None = None,
+    compressor: str = "auto",
+    tokenizer: str | None = None,
+    **others: Any,
+) -> list[Compressed]:
     if question is not None and not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest(f"question is a text, got {type(question).__name__}")
-    budget = parts.budget(rate, target_tokens, threshold)
+    if unknown := sorted(set(others) - CompressOptions.__optional_keys__):
+        raise InvalidRequest(
+            f"compress has no option {unknown[0]!r}; it has"
+            f" {', '.join(sorted(CompressOptions.__optional_keys__))}"
+        )
+    budget = parts.budget(rate, target_tokens, threshold, quality)
     engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
-    many = [texts] if isinstance(texts, str) else texts
-    results = engine.compress(many, budget, question=question, keep=keep)
-    return results[0] if isinstance(texts, str) else results
+    return engine.compress(texts, budget, question=question, **others)
 
 
 def rerank(
@@ -92,7 +116,8 @@ def rerank(
 ) -> list[Document]:
     """Return the documents that answer the question best, best first, with ``score`` set.
 
-    ``method`` is "auto", "bm25", "bi-encoder", "mini" or a sentence-transformers model. Documents
+    ``method`` is "auto", "bm25", "bi-encoder", "mini", "perplexity" or a sentence-transformers
+    model, bi-encoder or cross-encoder. Documents
     are texts, mappings with ``text`` (and ``id``, ``title``, other keys as metadata) or Document;
     what they carry is kept.
     """

@@ -58,6 +58,7 @@ def test_json_has_exactly_the_promised_keys() -> None:
         "notes",
         "seconds",
         "compressor",
+        "because",
         "reason",
     ]
     assert result["text"] == "".join(NOTE[start:end] for start, end in result["spans"])

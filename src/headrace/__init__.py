@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from .compressors import Compressed
+    from .compressors import Compressed, JsonPolicy, compress_tools, recover
     from .compressors.context import Context
     from .middleware.compress import Compress
     from .middleware.constrain import Constrain
@@ -63,6 +63,7 @@ __all__ = [
     "Handler",
     "HeadraceError",
     "InvalidRequest",
+    "JsonPolicy",
     "Message",
     "Middleware",
     "ModelUnavailable",
@@ -84,13 +85,15 @@ __all__ = [
     "Usage",
     "compress",
     "compress_documents",
+    "compress_tools",
     "constraint",
     "generate",
+    "recover",
     "rerank",
 ]
 
 _HOMES = {
-    "compressors": "Compressed",
+    "compressors": "Compressed JsonPolicy compress_tools recover",
     "compressors.context": "Context",
     "middleware.compress": "Compress",
     "middleware.constrain": "Constrain",
