@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,17 +37,23 @@ class _Cut:
 
     text: str
     reason: str | None
+    scorer: str
+    because: str | None
+
+    @classmethod
+    def of(cls, result: Compressed) -> _Cut:
+        return cls(result.text, result.reason, result.compressor, result.because)
 
 
 @dataclass(frozen=True)
 class Compress(Transform):
     """Drop what the answer needs least.
 
-    Exactly one of ``rate``, ``target_tokens`` and ``threshold`` is the budget for the documents
-    and the turns before the last user turn. System and tool messages and the question are not
-    touched, nor is a turn of 20 tokens or less; code is never cut. ``last_user="context"`` lets
-    the last user turn be cut too, but for its first and last sentence and every sentence that asks
-    something. A document that nothing is left of is left out.
+    Exactly one of ``rate``, ``target_tokens``, ``threshold`` and ``quality`` is the budget for the
+    documents and the turns before the last user turn. System and tool messages and the question
+    are not touched, nor is a turn of 20 tokens or less; code is never cut. ``last_user="context"``
+    lets the last user turn be cut too, but for its first and last sentence and every sentence that
+    asks something. A document that nothing is left of is left out.
 
     ``rates`` gives a role its own rate, ``{"system": 0.8, "tool": 0.3}``, from the next user turn
     on, or rates by age, ``{"tool": {0: 0.5, 4: 0.2}}``: half at once, a fifth when four
@@ -62,15 +69,16 @@ class Compress(Transform):
     taken from another, and all together may pass the rate. Documents stand behind the chat, share
     one budget and are cut for the question in any case. Without ``stable``, so are the turns.
 
-    ``compressor`` is "auto", "lexical", "mini" or a token-classification model; ``tokenizer`` is
-    what tokens are counted with (the engine's own, so that the budget is what the engine sees);
-    text that matches a ``keep`` pattern stays.
+    ``compressor`` is what ``headrace.compress`` takes; ``tokenizer`` is what tokens are counted
+    with (the engine's own, so that the budget is what the engine sees); text that matches a
+    ``keep`` pattern stays. The report says which scorer read how many texts, and why.
     """
 
     name: ClassVar[str] = "compress"
     rate: float | None = None
     target_tokens: int | None = None
     threshold: float | None = None
+    quality: float | None = None
     compressor: str = "auto"
     tokenizer: str | None = None
     keep: tuple[str | re.Pattern[str], ...] = ()
@@ -93,7 +101,7 @@ class Compress(Transform):
     @cached_property
     def budget(self) -> Budget:
         """The budget as one value."""
-        return Budget(rate=self.rate, target_tokens=self.target_tokens, threshold=self.threshold)
+        return Budget(self.rate, self.target_tokens, self.threshold, self.quality)
 
     @property
     def is_stable(self) -> bool:
@@ -131,6 +139,10 @@ class Compress(Transform):
         decision = f"{before} -> {after} tokens" if is_open else NOTHING
         if num_gone:
             decision += f", nothing left of {num_gone} documents"
+        others = Counter(
+            f"by {cut.scorer}: {cut.because}" for cut in results.values() if cut.because
+        )
+        decision += "".join(f", {count} texts {said}" for said, count in others.items())
         row = StageReport(
             self.name,
             "; ".join([decision, *reasons]),
@@ -140,6 +152,8 @@ class Compress(Transform):
             details={
                 "compressor": self.engine.scorer.name,
                 "texts": len(results),
+                "scorers": dict(Counter(cut.scorer for cut in results.values())),
+                "other_scorers": dict(others),
                 "documents_dropped": num_gone,
                 "reasons": reasons,
                 "stable": self.is_stable,
@@ -172,7 +186,7 @@ class Compress(Transform):
             (result,) = self.engine.compress(
                 [text], budget, keep=self.keep, json=self.json, fold=self.fold
             )
-            return _Cut(result.text, result.reason)
+            return _Cut.of(result)
 
         return self._memory.get(f"{budget!r}\n{text}", cut)
 
@@ -197,10 +211,7 @@ class Compress(Transform):
             json=self.json,
             fold=self.fold,
         )
-        return {
-            slot: _Cut(result.text, result.reason)
-            for slot, result in zip(texts, results, strict=True)
-        }
+        return {slot: _Cut.of(result) for slot, result in zip(texts, results, strict=True)}
 
     def _with_tools(self, request: Request, budget: Budget) -> Request:
         """Return the request with shorter descriptions in its tools, whatever is asked."""
