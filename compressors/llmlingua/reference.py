@@ -38,7 +38,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Kept contexts' indices, their compressed texts, and every word with whether it stayed."""
+    """Kept contexts' indices, their texts, and all contexts' words with whether they stayed."""
 
     contexts: list[int]
     texts: list[str]
@@ -68,9 +68,11 @@ class Reference:
         forcing = self._forcing(options)
         chunks = [self._chunks(text, forcing, options) for text in contexts]
         kept = list(range(len(contexts)))
+        read: list[list[list[Word]]] | None = None
         rate, target = options.rate, options.target_token
         if options.use_context_level_filter and len(contexts) > 1:
-            kept = self._filtered(contexts, chunks, forcing, options)
+            read = self._read(chunks, forcing)
+            kept = self._filtered(contexts, read, options)
             left = sum(self.count(chunk) for i in kept for chunk in chunks[i])
             rate = _share(target, left) if target >= 0 else rate
         elif target > 0:
@@ -80,28 +82,21 @@ class Reference:
             texts = ["".join(map(forcing.original, chunks[i])) for i in kept]
             words = [(word, True) for text in texts for word in text.split()]
             return Selection(kept, texts, words)
-        return self._compressed(chunks, kept, reduce, forcing, options)
+        return self._compressed(read or self._read(chunks, forcing), kept, reduce, options)
 
     def _compressed(
-        self,
-        chunks: Sequence[Sequence[str]],
-        kept: list[int],
-        reduce: float,
-        forcing: Forcing,
-        options: Options,
+        self, read: Sequence[Sequence[Sequence[Word]]], kept: list[int], reduce: float, o: Options
     ) -> Selection:
-        rows = self._words([chunk for i in kept for chunk in chunks[i]], forcing)
         texts: list[str] = []
         labelled: list[tuple[str, bool]] = []
-        for i in kept:
+        for i, chunks in enumerate(read):
             text = ""
-            for _ in chunks[i]:
-                words = rows.pop(0)
-                flags = self._kept(words, reduce, options)
+            for words in chunks:
+                flags = self._kept(words, reduce, o) if i in kept else [False] * len(words)
                 chosen = [word.text for word, flag in zip(words, flags, strict=True) if flag]
                 text += self._tokenizer.decoder.decode(chosen)
                 labelled += [(self._shown(w), f) for w, f in zip(words, flags, strict=True)]
-            texts.append(text)
+            texts += [text] if i in kept else []
         return Selection(kept, texts, labelled)
 
     def _kept(self, words: Sequence[Word], reduce: float, options: Options) -> list[bool]:
@@ -131,8 +126,7 @@ class Reference:
     def _filtered(
         self,
         contexts: Sequence[str],
-        chunks: Sequence[Sequence[str]],
-        forcing: Forcing,
+        read: Sequence[Sequence[Sequence[Word]]],
         options: Options,
     ) -> list[int]:
         """Return the contexts that the reference's context filter lets through."""
@@ -148,14 +142,18 @@ class Reference:
             share = min(options.target_context / len(contexts), 1.0)
         if target >= 0:
             share = _share(target, total)
-        rows = self._words([chunk for part in chunks for chunk in part], forcing)
         means: list[Any] = []
-        for part in chunks:
-            values = [reduced(w.unforced, options.token_to_word) for _ in part for w in rows.pop(0)]
+        for part in read:
+            values = [reduced(w.unforced, options.token_to_word) for words in part for w in words]
             means.append(sum(values) / len(values) if values else 0.0)
         threshold = np.percentile(means, int(100 * (1 - share)))
         forced = options.force_context_ids
         return [i for i, mean in enumerate(means) if mean >= threshold or i in forced]
+
+    def _read(self, chunks: Sequence[Sequence[str]], forcing: Forcing) -> list[list[list[Word]]]:
+        """Return the words of each chunk of each context, all read together."""
+        rows = iter(self._words([chunk for part in chunks for chunk in part], forcing))
+        return [[next(rows) for _ in part] for part in chunks]
 
     def _words(self, chunks: Sequence[str], forcing: Forcing) -> list[list[Word]]:
         """Return each chunk's words: tokenised again, read, special tokens left out."""
