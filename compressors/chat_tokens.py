@@ -80,6 +80,6 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        parts: list[Any] = [p for p in cast("list[Any]", value) if isinstance(p, Mapping)]
+        parts: list[Any] = [p for p in cast("Any", value) if isinstance(p, Mapping)]
         return "".join(str(part.get("text") or "") for part in parts)
     return str(value)

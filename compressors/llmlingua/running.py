@@ -42,6 +42,8 @@ class Runner:
         if tagged is not None:
             contexts = ["".join(part.text for part in row) for row in tagged]
         notes = self.told(call)
+        if not "".join(contexts).strip():
+            notes.append("nothing to compress: only contexts are compressed, and they are empty")
         words: list[tuple[str, bool]] = []
         if self.reference is not None and tagged is None:
             found = self.reference.select(contexts, call.options())
@@ -166,7 +168,8 @@ class Runner:
         if type(scorer).__name__ != "Perplexity":
             return self.scorer
         if call.rank_method != "longllmlingua" and not call.condition_compare:
-            return replace(scorer, segment=call.iterative_size, rate=call.rate)
+            read: Scorer = replace(scorer, segment=call.iterative_size, rate=call.rate)
+            return read
         if not call.question.strip():
             raise InvalidRequest("LongLLMLingua needs a question; give one, or rank by 'llmlingua'")
         from ..perplexity import QuestionPerplexity

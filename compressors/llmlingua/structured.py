@@ -79,7 +79,7 @@ def as_text(data: object) -> str:
 def _settings(config: str | Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     loaded: Any = config
     if isinstance(config, (str, Path)):
-        import yaml
+        import yaml  # type: ignore[import-untyped]
 
         try:
             loaded = yaml.safe_load(Path(config).read_text("utf-8"))

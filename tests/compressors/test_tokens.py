@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -124,7 +125,7 @@ def test_places_are_those_of_tiktoken(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert openai_tokens.encoding_of("gpt2") is None
 
 
-CHAT = [
+CHAT: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": [{"type": "text", "text": "Who built the bridge?"}]},
 ]

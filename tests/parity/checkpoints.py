@@ -41,7 +41,7 @@ def xlm_roberta(texts: Iterable[str], folder: Path) -> Path:
     path = folder / XLM
     path.mkdir(parents=True, exist_ok=True)
     size = _tokenizer(texts, path)
-    config: Any = XLMRobertaConfig(
+    config: Any = cast("Any", XLMRobertaConfig)(
         vocab_size=size,
         hidden_size=64,
         num_hidden_layers=2,
