@@ -200,9 +200,7 @@ def main() -> None:
         for run in sides.values():
             run(" ".join(words[:50]))  # load and warm up
         print(f"CPU milliseconds a text, rate {RATE}, median of {options.runs}\n")
-        print(
-            f"| words | {' | '.join(sides)} | llmlingua / classifier, bfloat16, int8, ref. |"
-        )
+        print(f"| words | {' | '.join(sides)} | llmlingua / classifier, bfloat16, int8, ref. |")
         print("|---" * (len(sides) + 2) + "|")
         for size in (n for n in WORDS if n <= len(words)):
             seen: dict[str, list[float]] = {name: [] for name in sides}
