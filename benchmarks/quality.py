@@ -29,7 +29,18 @@ from quality_data import Case, load, reading
 import headrace
 from headrace import Document, Pipeline, Request
 from headrace.backends import TransformersBackend
-from headrace.compressors import Budget, Compressor, Scorer, TokenCounter, Units, make_counter
+from headrace.compressors import (
+    Budget,
+    Compressor,
+    Perplexity,
+    QuestionPerplexity,
+    Scorer,
+    TokenCounter,
+    Units,
+    make_counter,
+    make_scorer,
+)
+from headrace.compressors.mini import Mini
 from headrace.compressors.training.measuring import interval
 
 FACTORS = (2, 3, 5)
@@ -51,6 +62,22 @@ class Random:
         ]
 
 
+class Remembering:
+    """A scorer that scores the same texts once, whatever the factor."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.name = scorer.name
+        self._scorer = scorer
+        self._known: tuple[object, list[list[float]]] = (None, [])
+
+    def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
+        """Return the scorer's scores."""
+        key = ([units.text for units in texts], question)
+        if self._known[0] != key:
+            self._known = (key, self._scorer.score(texts, question))
+        return self._known[1]
+
+
 @dataclass(frozen=True)
 class Row:
     """A method at a factor on a set: means, with their intervals."""
@@ -65,6 +92,7 @@ class Row:
     seconds: float
 
 
+LANGUAGE_MODELS = ("selective-context", "perplexity", "longllmlingua")
 METHODS: dict[str, tuple[str, bool]] = {
     "random": ("random", False),
     "lexical, blind": ("lexical", False),
@@ -83,7 +111,15 @@ TOGETHER = "documents, sentences, words"
 @cache
 def scorer(name: str) -> Scorer:
     """Return the scorer of that name, once."""
-    return Random() if name == "random" else headrace.compressors.make_scorer(name)
+    if name == "random":
+        return Random()
+    if name == "mini":
+        return Mini(precision="bfloat16")
+    if name in LANGUAGE_MODELS:
+        kind = QuestionPerplexity if name == "longllmlingua" else Perplexity
+        options = {"method": "selective-context"} if name == "selective-context" else {}
+        return Remembering(kind(dtype="bfloat16", **options))
+    return make_scorer(name)
 
 
 def shortened(case: Case, method: str, factor: int, counter: TokenCounter) -> list[Document]:
@@ -143,12 +179,13 @@ def measure(
         found = _mean(read(reader, cases, whole))
         yield Row(name, "the whole text", 1, 1.0, (1.0, 1.0, 1.0), found, len(cases), 0.0)
     for method in methods:
-        for factor in FACTORS:
-            if method == TOGETHER and not cases[0].question:
-                continue
-            started = time.process_time()
-            parts = [shortened(case, method, factor, counter) for case in cases]
-            seconds = (time.process_time() - started) / len(cases)
+        if method == TOGETHER and not cases[0].question:
+            continue
+        started = time.process_time()
+        found_parts = [[shortened(c, method, f, counter) for f in FACTORS] for c in cases]
+        seconds = (time.process_time() - started) / len(cases) / len(FACTORS)
+        for place, factor in enumerate(FACTORS):
+            parts = [per_factor[place] for per_factor in found_parts]
             left = [
                 case.left("\n".join(d.text for d in documents))
                 for case, documents in zip(cases, parts, strict=True)

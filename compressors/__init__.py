@@ -10,11 +10,13 @@ True
 from __future__ import annotations
 
 from .budget import Budget
+from .chat_tokens import count_messages
 from .compressor import Compressed, Compressor
 from .context import Context
 from .documents import compress_documents
 from .highlight import to_html
 from .notes import Note, woven
+from .openai_tokens import TiktokenCounter
 from .perplexity import Perplexity, QuestionPerplexity, RemotePerplexity
 from .recover import recover, recovered
 from .rerankers import BM25, BiEncoder, CrossEncoder, Reranker, make_reranker, rerank
@@ -48,6 +50,7 @@ __all__ = [
     "Reranker",
     "Scorer",
     "Sentences",
+    "TiktokenCounter",
     "TokenClassifier",
     "TokenCounter",
     "TokenizerCounter",
@@ -55,6 +58,7 @@ __all__ = [
     "Units",
     "compress_documents",
     "compress_tools",
+    "count_messages",
     "make_counter",
     "make_reranker",
     "make_scorer",

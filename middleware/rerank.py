@@ -20,9 +20,9 @@ from .types import Document, Request
 class Rerank(Transform):
     """Keep the ``top_k`` documents that answer the question best, best first.
 
-    ``method`` is "auto" (the bi-encoder when its model is here, else BM25), "bm25", "bi-encoder" or
-    a sentence-transformers model. Ids and metadata are kept, ``score`` is set; of documents with
-    the same title and text the first one counts.
+    ``method`` is "auto" (the embedded model; of many documents BM25 chooses those that it reads),
+    "bm25", or what else ``make_reranker`` knows. Ids and metadata are kept, ``score`` is set; of
+    documents with the same title and text the first one counts.
     """
 
     name: ClassVar[str] = "rerank"

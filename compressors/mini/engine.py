@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..scorers.windows import Window, batches, owners, windows
+from ..scorers.windows import Window, batches, even_windows, owners
 from ..tokens import load_tokenizer, replace_surrogates
 from . import weights
 from .runners import ArrayRunner, Precision, Runner, TorchRunner, best_device
@@ -123,7 +123,7 @@ class Engine:
         jobs = [
             Window(row, start, end)
             for row, encoding in enumerate(encoded)
-            for start, end in windows(
+            for start, end in even_windows(
                 len(encoding.ids), WINDOW - len(head) - len(titles[row]) - 1, OVERLAP
             )
         ]

@@ -11,6 +11,7 @@ from statistics import fmean, pstdev
 from ...middleware.types import Document
 from ..rerankers.bm25 import BM25
 from . import weights
+from .coverage import reason_against
 from .embedder import Embedder, embedder
 from .engine import Engine, Passage, Precision, shared
 
@@ -23,8 +24,9 @@ class MiniReranker:
     embeddings and BM25, each brought to mean 0 and deviation 1 over the documents: the model has
     read question and document together, the embeddings know the meaning in every field, BM25 the
     rare words. A weight of 0 leaves a part out, and saves its time. Of a long document the best
-    window counts. The tokens are scored in the model's forward pass, for a ``Mini`` that cuts the
-    documents later.
+    window counts. Where the model cannot read most of the documents (``reason_against``), the
+    other two parts decide. The tokens are scored in the model's forward pass, for a ``Mini`` that
+    cuts the documents later.
     """
 
     folder: Path = weights.DATA
@@ -41,7 +43,8 @@ class MiniReranker:
             return []
         passages = [Passage(document.text, document.title) for document in documents]
         total = [0.0] * len(documents)
-        if self.model:
+        readable = sum(not reason_against(document.text) for document in documents)
+        if self.model and 2 * readable >= len(documents):
             logits = [reading.relevance for reading in self._engine.read(question, passages)]
             total = _added(total, self.model, logits)
         if self.embeddings:

@@ -39,7 +39,7 @@ class Mini:
     precision: Precision = "float32"
     phrase: float = 0.4
     closing: float = 0.8
-    shared: float = 0.4
+    shared: float = 0.2
     sentence: float = 0.2
     relevance: float = 0.25
     name: str = "mini"

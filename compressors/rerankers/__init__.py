@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...middleware.errors import InvalidRequest, ModelUnavailable
-from ...middleware.models import locate, resolve
+from ...middleware.models import resolve
 from ...middleware.types import Document
 from ..names import is_bare_word
 from .base import Reranker
@@ -21,12 +21,12 @@ __all__ = ["BM25", "BiEncoder", "Cascade", "CrossEncoder", "Reranker", "make_rer
 def make_reranker(method: str = "auto") -> Reranker:
     """Return a reranker by name.
 
-    "bm25"; "bi-encoder" (alias "minilm") for the embedded all-MiniLM-L6-v2; "mini" for the
-    embedded model's early weights; the name or folder of a sentence-transformers model, bi-encoder
-    or cross-encoder (told apart by the architecture in its config.json); "perplexity" or
-    "perplexity:NAME" for how likely a causal model (SmolLM2) finds the question after the
-    document; "auto" for all-MiniLM-L6-v2 where it is on this machine (of more than 200 documents
-    BM25 chooses the 100 that it reads, see ``Cascade``), else BM25.
+    "bm25"; "mini" for the embedded model (docs/headrace-mini.md); "bi-encoder" (alias "minilm") for
+    all-MiniLM-L6-v2, from its wheel; the name or folder of a sentence-transformers model,
+    bi-encoder or cross-encoder (told apart by the architecture in its config.json); "perplexity"
+    or "perplexity:NAME" for how likely a causal model (SmolLM2) finds the question after the
+    document; "auto" for "mini" (of more than 200 documents BM25 chooses the 100 that it reads, see
+    ``Cascade``).
 
     Raises ModelUnavailable when the model is not found, InvalidRequest when it is none for
     sentences.
@@ -34,14 +34,12 @@ def make_reranker(method: str = "auto") -> Reranker:
     >>> make_reranker("bm25").name
     'bm25'
     """
-    if method == "auto":
-        return Cascade(BiEncoder("minilm")) if locate("minilm") else BM25()
     if method == "bm25":
         return BM25()
-    if method == "mini":
+    if method in ("auto", "mini"):
         from ..mini import MiniReranker
 
-        return MiniReranker()
+        return Cascade(MiniReranker()) if method == "auto" else MiniReranker()
     if method == "perplexity" or method.startswith("perplexity:"):
         from .perplexity import QuestionPerplexityReranker
 

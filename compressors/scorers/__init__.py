@@ -16,23 +16,23 @@ _READERS = frozenset(("perplexity", "llmlingua", "selective-context", "longllmli
 def make_scorer(name: str = "auto") -> Scorer:
     """Return a scorer by name.
 
-    "auto" and "lexical" need no model; "mini" is the embedded model (docs/headrace-mini.md), early
-    weights yet, which know a question; "sentences" takes whole sentences (by all-MiniLM-L6-v2 where
-    it is here, else BM25), "sentences:mini" or "sentences:NAME" by the embedded model or any
-    reranker (see ``make_sentences``). "llmlingua" (or "perplexity"), "selective-context" and
-    "longllmlingua" ask a causal language model, SmolLM2 or "llmlingua:NAME". Anything else is a
-    token classifier's name or folder, found by ``headrace.middleware.models.resolve`` and loaded on
-    first use.
+    "auto" and "mini" are the embedded model (docs/headrace-mini.md), which knows a question and
+    leaves what it cannot read to "lexical", which needs no model; "sentences" takes whole sentences
+    (by all-MiniLM-L6-v2 where it is here, else BM25), "sentences:mini" or "sentences:NAME" by the
+    embedded model or any reranker (see ``make_sentences``). "llmlingua" (or "perplexity"),
+    "selective-context" and "longllmlingua" ask a causal language model, SmolLM2 or
+    "llmlingua:NAME". Anything else is a token classifier's name or folder, found by
+    ``headrace.middleware.models.resolve`` and loaded on first use.
 
     Raises InvalidRequest when the model has no token-classification head with two labels, and
     ModelUnavailable when it is not found.
 
     >>> make_scorer().name
-    'lexical'
+    'mini'
     """
-    if name in ("auto", "lexical"):
+    if name == "lexical":
         return Lexical()
-    if name == "mini":
+    if name in ("auto", "mini"):
         from ..mini import Mini  # imports this package for the texts that it leaves to Lexical
 
         return Mini()

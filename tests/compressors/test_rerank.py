@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from headrace.compressors import BM25, BiEncoder, Reranker, make_reranker, rerank
+from headrace.compressors.mini import MiniReranker
 from headrace.compressors.rerankers import Cascade
 from headrace.middleware.errors import HeadraceError, InvalidRequest
 from headrace.middleware.types import Document
@@ -80,8 +81,8 @@ def test_an_unknown_method_is_said() -> None:
 @pytest.mark.model
 def test_auto_takes_the_embedded_model() -> None:
     auto = make_reranker("auto")
-    assert auto.name == "bm25 > minilm"
-    assert auto.score("soup", DOCUMENTS) == BiEncoder().score("soup", DOCUMENTS)
+    assert auto.name == "bm25 > mini"
+    assert auto.score("soup", DOCUMENTS) == MiniReranker().score("soup", DOCUMENTS)
 
 
 @pytest.mark.model
