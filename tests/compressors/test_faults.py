@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -30,6 +32,7 @@ from headrace.compressors import (
     split,
 )
 from headrace.compressors.llmlingua import PromptCompressor
+from headrace.compressors.scorers.windows import even_windows
 from headrace.middleware.models import resolve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +102,31 @@ def test_34_tokens_become_17() -> None:
     compressor = PromptCompressor("lexical", counter=COUNTER)
     result = compressor.compress_prompt(text, rate=0.5)
     assert 0.4 < result["compressed_tokens"] / result["origin_tokens"] <= 0.5
+
+
+@pytest.mark.parametrize(("scorer", "most"), [("lexical", 1.1), ("mini", 1.4)])
+def test_the_last_of_many_paragraphs_is_cut_like_the_rest(scorer: str, most: float) -> None:
+    """#73: the last segment stayed uncompressed."""
+    compressor = Compressor(make_scorer(scorer), COUNTER)
+    shares: list[float] = []
+    for count in (8, 10, 12, 13, 14, 16, 18, 20):
+        text = "\n\n".join([" ".join(DOCUMENTS)] * count)
+        [result] = compressor.compress([text], Budget(rate=0.5))
+        sizes = [len(paragraph) for paragraph in result.text.split("\n\n")]
+        assert len(sizes) == count
+        shares.append(sizes[-1] / fmean(sizes))
+    assert 0.7 < fmean(shares) <= most
+
+
+@pytest.mark.parametrize(("length", "room", "overlap"), [(520, 254, 32), (90, 40, 8), (9, 40, 8)])
+def test_the_last_window_is_as_long_as_the_others(length: int, room: int, overlap: int) -> None:
+    """#73: what is read in a short window keeps more."""
+    found = even_windows(length, room, overlap)
+    sizes = [end - start for start, end in found]
+    assert (found[0][0], found[-1][1]) == (0, length)
+    assert max(sizes) <= room
+    assert max(sizes) - min(sizes) <= len(sizes)
+    assert all(a[1] - b[0] == overlap for a, b in pairwise(found))
 
 
 def test_json_and_tags_with_a_real_tokenizer(checkpoint: Path) -> None:
