@@ -86,7 +86,10 @@ def _same(units: Units, one: int, two: int) -> bool:
 
 
 def unasked(scores: Sequence[float], units: Units, question: str, share: float) -> list[float]:
-    """Lower the words that the question already says, by a share: the reader has them there."""
+    """Lower the words that the question already says, by a share: the reader has them there.
+
+    Not names and numbers: they say which of several things the answer is about.
+    """
     asked = keys(question)
     return [
         score * (1.0 - share) if _repeats(units.content(i), asked) else score
@@ -96,4 +99,4 @@ def unasked(scores: Sequence[float], units: Units, question: str, share: float) 
 
 def _repeats(content: str, asked: Collection[str]) -> bool:
     own = keys(content)
-    return bool(own) and own <= set(asked)
+    return bool(own) and own <= set(asked) and content.islower()

@@ -37,9 +37,9 @@ class Mini:
     folder: Path = weights.DATA
     device: str | None = None
     precision: Precision = "float32"
-    phrase: float = 0.4
+    phrase: float = 0.2
     closing: float = 0.8
-    shared: float = 0.2
+    shared: float = 0.35
     sentence: float = 0.2
     relevance: float = 0.25
     name: str = "mini"
@@ -63,14 +63,15 @@ class Mini:
         return Choice(self.name) if reason is None else Choice("lexical", reason, compares=True)
 
     def _mixed(self, units: Units, reading: Reading, question: str) -> list[float]:
-        scores = together(per_unit(units, reading), units, self.phrase)
-        scores = closed(scores, units, self.closing)
+        scores = per_unit(units, reading)
+        if question:
+            scores = unasked(scores, units, question, self.shared)
+        scores = closed(together(scores, units, self.phrase), units, self.closing)
         if not question:
             return scores
         best: dict[int, float] = {}
         for unit, score in zip(units.units, scores, strict=True):
             best[unit.sentence] = max(best.get(unit.sentence, 0.0), score)
-        scores = unasked(scores, units, question, self.shared)
         factor = (1.0 / (1.0 + math.exp(-reading.relevance))) ** self.relevance
         share = self.sentence
         return [
