@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -41,6 +42,20 @@ class BM25:
         index.index(tokens, show_progress=False)
         scores: list[float] = index.get_scores(asked).tolist()
         return scores
+
+    def share(self, question: str, documents: Sequence[Document]) -> list[float]:
+        """Return BM25 of each document as a share, in [0, 1], of the most that one could have.
+
+        That is the sum of the question's terms' weights: of a document that holds each of them
+        without end. Unlike the scores, shares can be compared between questions.
+        """
+        tokens = [set(terms(full_text(document))) for document in documents]
+        most = 0.0
+        for term in terms(question):
+            with_it = sum(term in row for row in tokens)
+            most += math.log1p((len(tokens) - with_it + 0.5) / (with_it + 0.5))
+        scores = self.score(question, documents)
+        return [min(score / most, 1.0) if most else 0.0 for score in scores]
 
 
 def terms(text: str) -> list[str]:

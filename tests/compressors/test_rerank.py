@@ -153,3 +153,11 @@ def test_threads_get_the_same_scores() -> None:
     with ThreadPoolExecutor(4) as pool:
         rows = list(pool.map(lambda _: encoder.score("soup", DOCUMENTS), range(6)))
     assert all(row == pytest.approx(rows[0], abs=1e-5) for row in rows)
+
+
+def test_bm25_as_a_share_is_comparable_and_bounded() -> None:
+    shares = BM25().share("who bought the red car", DOCUMENTS)
+    assert all(0.0 <= share <= 1.0 for share in shares)
+    bought = [*DOCUMENTS, Document("Ann bought the red car.")]
+    assert BM25().share("who bought the red car", bought)[-1] > max(shares)
+    assert BM25().share("", bought) == BM25().share("?", bought) == [0.0] * 5
