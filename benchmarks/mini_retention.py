@@ -1,9 +1,10 @@
 """Answers still in the text after compression: headrace-mini beside scorers that need no training.
 
-    python benchmarks/mini_retention.py --data DATA [--questions 600] [--seed 0]
+    python benchmarks/mini_retention.py --data DATA [--questions 600] [--seed 0] [--language]
 
 Questions of SQuAD articles that were not trained on, cut word by word with the same selector and
-counted in the same tokens (WordPiece); an answer counts when it is in the result as one string.
+counted in the same tokens (WordPiece), then in words; an answer counts when it is in the result as
+one string. ``--language`` adds the scorers that ask SmolLM2.
 Then NQ questions that were not trained on, 20 documents each under one budget. Every scorer sees
 the same texts in the same run; brackets hold 95 % bootstrap intervals over the questions.
 """
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import random
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from baselines import Random, WordCounter, baseline
 
 from headrace.compressors import (
     Budget,
@@ -34,21 +36,7 @@ from headrace.compressors.mini.weights import DATA
 from headrace.compressors.training.measuring import Asked, interval, nq_held_out, squad_held_out
 from headrace.compressors.training.sources import squad
 
-
-@dataclass(frozen=True)
-class Random:
-    """Every word is worth a number drawn by lot."""
-
-    seed: int = 0
-    name: str = "random"
-
-    def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
-        """Return random scores, the same for the same text."""
-        return [
-            [rng.random() for _ in units.units]
-            for units in texts
-            for rng in [random.Random(f"{self.seed}:{units.text}")]
-        ]
+LANGUAGE = ("selective-context", "llmlingua")
 
 
 @dataclass(frozen=True)
@@ -96,11 +84,12 @@ def table(
     data: Sequence[Asked],
     scorers: Sequence[tuple[str, Scorer, bool]],
     rates: list[float],
+    counter: TokenCounter,
 ) -> None:
     """Print one table: a row a scorer, a column a rate."""
-    counter = make_counter(str(DATA))
+    what = "words" if counter.name == "words" else "tokens"
     print(f"\n{title}: {len(data)} questions\n")
-    print("| scorer | " + " | ".join(f"{rate:.0%} of the tokens" for rate in rates) + " |")
+    print("| scorer | " + " | ".join(f"{rate:.0%} of the {what}" for rate in rates) + " |")
     print("|---" * (len(rates) + 1) + "|", flush=True)
     for name, scorer, is_asked in scorers:
         cells: list[str] = []
@@ -122,23 +111,26 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--weights", type=Path, default=DATA)
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--language", action="store_true", help="language models' scores too")
     options = parser.parse_args()
     started = time.perf_counter()
     idf = Idf([p for article in squad(options.data) for p in article.paragraphs])
     mini = Mini(options.weights, precision=options.precision)
     lexical, chance = Lexical(), Random(options.seed)
     data = squad_held_out(options.data, options.questions, options.seed)
-    blind: list[tuple[str, Scorer, bool]] = [
-        ("random", chance, False),
-        ("idf", idf, False),
-        ("lexical", lexical, False),
-        ("mini", mini, False),
-    ]
-    aware: list[tuple[str, Scorer, bool]] = [("lexical", lexical, True), ("mini", mini, True)]
-    table("SQuAD, held-out articles, no question", data, blind, [0.5, 0.33, 0.2])
-    table("SQuAD, held-out articles, with the question", data, aware, [0.33, 0.2, 0.1])
+    own = {"random": chance, "idf": idf, "lexical": lexical, "mini": mini}
+    names = ["random", "idf", "lexical", *(LANGUAGE if options.language else ()), "mini"]
+    blind = [(name, own.get(name) or baseline(name), False) for name in names]
+    names = ["lexical", "sentences", *(["longllmlingua"] if options.language else []), "mini"]
+    aware = [(name, own.get(name) or baseline(name), True) for name in names]
+    tokens, words = make_counter(str(DATA)), WordCounter()
+    title = "SQuAD, held-out articles"
+    for counter in (tokens, words):
+        table(f"{title}, no question", data, blind, [0.5, 0.33, 0.2], counter)
+        table(f"{title}, with the question", data, aware, [0.33, 0.2, 0.1], counter)
     many = nq_held_out(options.data, options.questions, options.seed)
-    table("NQ, 20 documents, with the question", many, aware, [0.5, 0.25, 0.1])
+    aware = [row for row in aware if row[0] != "longllmlingua"]
+    table("NQ, 20 documents, with the question", many, aware, [0.5, 0.25, 0.1], tokens)
     print(f"\nseed {options.seed}, {time.perf_counter() - started:.0f} s")
 
 

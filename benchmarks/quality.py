@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from baselines import baseline
 from quality_data import Case, load, reading
 
 import headrace
@@ -32,50 +32,14 @@ from headrace.backends import TransformersBackend
 from headrace.compressors import (
     Budget,
     Compressor,
-    Perplexity,
-    QuestionPerplexity,
     Scorer,
     TokenCounter,
-    Units,
     make_counter,
-    make_scorer,
 )
-from headrace.compressors.mini import Mini
 from headrace.compressors.training.measuring import interval
 
 FACTORS = (2, 3, 5)
 SETS = ("squad", "nq", "hotpot", "qmsum", "gsm8k")
-
-
-@dataclass(frozen=True)
-class Random:
-    """Every word is worth a number drawn by lot."""
-
-    name: str = "random"
-
-    def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
-        """Return random scores, the same for the same text."""
-        return [
-            [rng.random() for _ in units.units]
-            for units in texts
-            for rng in [random.Random(units.text)]
-        ]
-
-
-class Remembering:
-    """A scorer that scores the same texts once, whatever the factor."""
-
-    def __init__(self, scorer: Scorer) -> None:
-        self.name = scorer.name
-        self._scorer = scorer
-        self._known: tuple[object, list[list[float]]] = (None, [])
-
-    def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
-        """Return the scorer's scores."""
-        key = ([units.text for units in texts], question)
-        if self._known[0] != key:
-            self._known = (key, self._scorer.score(texts, question))
-        return self._known[1]
 
 
 @dataclass(frozen=True)
@@ -92,12 +56,11 @@ class Row:
     seconds: float
 
 
-LANGUAGE_MODELS = ("selective-context", "perplexity", "longllmlingua")
 METHODS: dict[str, tuple[str, bool]] = {
     "random": ("random", False),
     "lexical, blind": ("lexical", False),
     "selective-context": ("selective-context", False),
-    "llmlingua": ("perplexity", False),
+    "llmlingua": ("llmlingua", False),
     "mini, blind": ("mini", False),
     "lexical": ("lexical", True),
     "longllmlingua": ("longllmlingua", True),
@@ -111,15 +74,7 @@ TOGETHER = "documents, sentences, words"
 @cache
 def scorer(name: str) -> Scorer:
     """Return the scorer of that name, once."""
-    if name == "random":
-        return Random()
-    if name == "mini":
-        return Mini(precision="bfloat16")
-    if name in LANGUAGE_MODELS:
-        kind = QuestionPerplexity if name == "longllmlingua" else Perplexity
-        options = {"method": "selective-context"} if name == "selective-context" else {}
-        return Remembering(kind(dtype="bfloat16", **options))
-    return make_scorer(name)
+    return baseline(name)
 
 
 def shortened(case: Case, method: str, factor: int, counter: TokenCounter) -> list[Document]:
