@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from .pieces import Piece
-from .scorers.vocabulary import turns
+from .scorers.vocabulary import CONTRASTS, EXCEPTIONS, LINKS, OPENINGS, turns
 from .units import Unit
 
 Range = tuple[int, int]
@@ -15,6 +15,8 @@ Range = tuple[int, int]
 _ITEM = re.compile(r"[-*+•‣◦·]|\(?(?:\d{1,3}|[a-zA-Z])[.)]")
 _EDGE = 1e-6
 _DEEPEST = 200
+_LONGEST = 60
+_STOPS = ";:—–(["
 _NEVER_NESTED = frozenset(("front", "table"))
 
 
@@ -48,20 +50,66 @@ def leads(text: str, piece: Piece) -> bool:
     return turns(text[piece.body : piece.end].split()[0].lower().replace("’", "'"))
 
 
+def scopes(
+    text: str, found: Sequence[Piece], sentences: Sequence[int]
+) -> dict[int, tuple[int, ...]]:
+    """Return for words that a negation or condition reaches the pieces that hold these.
+
+    "I don't want to fly before 11" is the contrary without its "don't want": a negation reaches
+    the words after it, up to the end of the sentence, a semicolon, colon or dash, "but" and the
+    like, and a comma before what may begin another clause. A sentence that it begins it
+    reaches as a whole (``leads``). "Stop at six unless told otherwise" is another order without
+    its "unless told": an exception reaches the words before it as well.
+    """
+    under: dict[int, tuple[int, ...]] = {}
+    holder, leader, number, comma = -1, -1, -1, False
+    before: list[int] = []
+    for i, piece in enumerate(found):
+        if sentences[i] != number:
+            number, holder, comma, before = sentences[i], -1, False, []
+            leader = i if piece.role == "word" and leads(text, piece) else -1
+        if piece.role != "word":
+            mark = text[piece.body : piece.end]
+            comma = mark.startswith(",")
+            if mark[:1] in _STOPS:
+                holder, before = -1, []
+            continue
+        words = _first_words(text, piece)
+        first = words[0] if words else ""
+        if first in CONTRASTS or (comma and (first in LINKS or first in OPENINGS)):
+            holder = -1
+        comma = False
+        if max(holder, leader) >= 0:
+            under[i] = (holder if holder >= 0 else leader,)
+        if piece.kind == "bound" and any(map(turns, words)):
+            holder = i
+            if not EXCEPTIONS.isdisjoint(words):
+                for other in before:
+                    under[other] = (*under.get(other, ()), i)
+        before.append(i)
+    return under
+
+
+def _first_words(text: str, piece: Piece) -> list[str]:
+    return (
+        text[piece.body : min(piece.end, piece.body + _LONGEST)].lower().replace("’", "'").split()
+    )
+
+
 def lifted(units: Sequence[Unit], scores: Sequence[float]) -> list[float]:
     """Return the scores with what a word needs no lower than the word."""
     raised = list(scores)
     best: dict[Range, int | None] = {}
-    for i in range(len(units) - 1, -1, -1):
-        if units[i].role != "word":
-            continue
-        for need in units[i].needs:
-            if need not in best:
-                words = [j for j in range(*need) if units[j].role == "word"]
-                best[need] = max(words, key=lambda j: scores[j], default=None)
-            top = best[need]
-            if top is not None and raised[top] <= raised[i]:
-                raised[top] = min(raised[i] + _EDGE, 1.0)
+    needy = [i for i, unit in enumerate(units) if unit.role == "word" and unit.needs]
+    for order in (reversed(needy), needy, reversed(needy)):  # needs of needs, on both sides
+        for i in order:
+            for need in units[i].needs:
+                if need not in best:
+                    words = [j for j in range(*need) if units[j].role == "word"]
+                    best[need] = max(words, key=lambda j: scores[j], default=None)
+                top = best[need]
+                if top is not None and raised[top] <= raised[i]:
+                    raised[top] = min(raised[i] + _EDGE, 1.0)
     return raised
 
 
@@ -70,14 +118,20 @@ def without_orphans(
 ) -> list[bool]:
     """Return which words stay of ``kept``: those whose needs are met, and the forced ones."""
     chosen = [keep and unit.role == "word" for keep, unit in zip(kept, units, strict=True)]
-    met: dict[Range, bool] = {}
-    for i in [i for i, keep in enumerate(chosen) if keep and units[i].needs]:
-        if i in forced:
-            continue
-        for need in units[i].needs:
-            if need not in met:
-                met[need] = any(chosen[need[0] : need[1]])
-            if not met[need]:
-                chosen[i] = False
-                break
+    needy = [i for i, keep in enumerate(chosen) if keep and units[i].needs and i not in forced]
+    while needy:
+        met: dict[Range, bool] = {}
+        left: list[int] = []
+        for i in needy:
+            for need in units[i].needs:
+                if need not in met:
+                    met[need] = any(chosen[need[0] : need[1]])
+                if not met[need]:
+                    chosen[i] = False
+                    break
+            else:
+                left.append(i)
+        if len(left) == len(needy):
+            break
+        needy = left
     return chosen

@@ -15,11 +15,16 @@ _MONTH = (
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
     r"|januar|februar|märz|mai|juni|juli|oktober|dezember"
     r"|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre"
-    r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)"
+    r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
+    r"|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
+    r"|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro"
+    r"|januari|februari|maart|mei|augustus"
+    r"|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря)"
 )
 _UNIT = (
     r"(?:[ap]\.?\s?m\b\.?|%|‰|°\s?[CF]?|€|\$|£|¥|₹|[kMGTP]i?B(?:/s|ps)?|bytes?|bits?|[kMG]?Hz|[kmcµnp]?m(?:[²³2-3])?"
     r"|[kmµ]?g|[mµn]?s|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?|months?|years?|h|[mcd]?l"
+    r"|m?bar|psi|h?k?M?Pa|rpm|[mµn]?mol(?:/[mdµ]?l)?|[mµn]?g/[mdk]?[lg]|IU(?:/l)?|mmHg|bpm|dB|k?cal|kJ|Nm|ppm"
     r"|km/h|mph|fps|px|pt|[kMG]?W(?:h)?|[mk]?V|[mk]?A|tokens?|million|billion|thousand|trillion"
     r"|Mio\.?|Mrd\.?|Prozent|percent|pct|USD|EUR|GBP|JPY|CHF|CNY|INR|euros?|dollars?|pounds?"
     r"|UTC|GMT|CET|PST|EST|x)"
@@ -73,6 +78,23 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             rf"|\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}}){{1,6}}(?:[.,]\d{{1,20}})?(?![.,:/-]?\d)"
             rf"|(?:No|Nr|Fig|Eq|Sec|Tab|Ch|Art|Abb|p|pp|v|ver|version|page|§)\.?\s\d[\w.-]*\w)"
             r"(?<=[\w.%‰°€$£¥₹²³)])",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "name",
+        re.compile(
+            r"(?<![\w.])(?:(?:Mr|Mrs|Ms|Dr|Prof|Mme|Mlle|Sra?)\.?|M\.|Herr|Frau|Sir)[ ]"
+            r"(?:[A-Z]\.[ ]){0,2}"
+            r"[A-Z\u00c0-\u00de][\w'’-]{1,30}"
+        ),
+    ),
+    (
+        "number",
+        re.compile(
+            r"(?<![\w-])(?:days?|wards?|rooms?|items?|steps?|lines?|rows?|levels?|phases?|weeks?|gates?|chapters?"
+            r"|tables?|figures?|tickets?|orders?|options?|grades?|workers?|nodes?|ports?|zimmer|seite|schritt"
+            r"|zeile|tag|étape|ligne|paso|línea)[ ]\d{1,6}(?![\w]|[.,:/-]\d)",
             re.IGNORECASE,
         ),
     ),

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 
 from .binding import bound
-from .governed import leads, parents
+from .governed import parents, scopes
 from .numbers import joined_numbers
 from .pieces import OPENERS, Piece, pieces
 from .units import Unit, Units
@@ -204,16 +204,13 @@ def _governed(
     hangs = parents(text, found, lines)
     parent: tuple[tuple[int, int], ...] = ()
     borders = {0, *lines}
-    leader, number = -1, -1
+    under = scopes(text, found, sentences)
     for i, piece in enumerate(found):
         if i in borders:
             parent = (hangs[i],) if i in hangs else ()
         if piece.role != "word":
             continue
-        if sentences[i] != number:
-            number = sentences[i]
-            leader = i if leads(text, piece) else -1
-        own = ((leader, leader + 1), *parent) if 0 <= leader < i else parent
+        own = (*((j, j + 1) for j in under.get(i, ())), *parent)
         if own:
             governed[i] = own
     return governed

@@ -178,6 +178,30 @@ LINKS = _words(
 )
 """Words that stand between a binder and what it governs, also where a text is in no language."""
 
+EXCEPTIONS = _words(
+    """
+    unless except until till only außer bis nur sofern solange sauf jusqu'à jusqu'au excepto salvo
+    hasta sólo solamente únicamente
+    """
+)
+"""Limits without which what stands before them is another statement."""
+
+CONTRASTS = _words(
+    """
+    but because although though whereas while however aber sondern weil obwohl denn mais car parce
+    puisque pero sino porque aunque mas ma perché maar но а
+    """
+)
+"""Words that begin a clause of its own, which a negation before them does not reach."""
+
+OPENINGS = _words(
+    """
+    and so then which who when where there these those the here und dann der die das ich er sie wir
+    et puis qui je il elle nous vous y entonces que quien yo él ella
+    """
+)
+"""Words that may begin a clause after a comma."""
+
 SIGNALS = _words(
     """
     error errors failed failure fail fails exception fatal critical panic warning warn denied
