@@ -43,6 +43,7 @@ class Compressor:
         question: str | None = None,
         keep: Sequence[str | re.Pattern[str]] = (),
         formats: Sequence[str | None] | None = None,
+        titles: Sequence[str] | None = None,
         joint: bool = False,
         budgets: Sequence[Budget | None] | None = None,
         force_keep: Sequence[str | re.Pattern[str]] = (),
@@ -57,7 +58,8 @@ class Compressor:
         """Return each text compressed, in order.
 
         ``question`` prefers what it asks about. ``formats`` holds a name or file name a text
-        ("json", "main.py", ".log"; None: look at the text). ``joint`` spends one budget over all
+        ("json", "main.py", ".log"; None: look at the text), ``titles`` what a text stands under,
+        which some scorers read. ``joint`` spends one budget over all
         texts, so that a dull text gives its tokens to a dense one; else each text has the budget
         for itself. ``budgets`` holds a text's own budget, or None for the common one.
 
@@ -95,8 +97,8 @@ class Compressor:
             keep_digits=keep_digits,
         )
         inputs = [
-            Input(text, hint, own, parts_of(text, segments))
-            for text, hint, own in _checked(texts, budget, formats, budgets)
+            Input(text, hint, own, parts_of(text, segments), title)
+            for text, hint, own, title in _checked(texts, budget, formats, budgets, titles)
         ]
         asked = Asked(budget, question, wishes, joint, json, fold)
         total, done = sum(len(text) for text in texts), 0
@@ -135,7 +137,8 @@ class Compressor:
                 for text in some:
                     part = Segment(0, len(text))
                     share = share_of(budget, self.counter.count(text))
-                    job = asked.job(Input(text, kind, None, [part]), part, 0, share)
+                    piece = Input(text, kind, None, [part], one.title)
+                    job = asked.job(piece, part, 0, share)
                     groups.append(Group(budget, [job]))
                 for group, row in zip(groups, self._score(groups, asked), strict=True):
                     yield Weighed.of(row, worth(list(group.scored.values()), self.counter))
@@ -243,7 +246,8 @@ def _checked(
     budget: Budget,
     formats: Sequence[str | None] | None,
     budgets: Sequence[Budget | None] | None,
-) -> Iterator[tuple[str, str | None, Budget | None]]:
+    titles: Sequence[str] | None,
+) -> Iterator[tuple[str, str | None, Budget | None, str]]:
     if isinstance(texts, str):
         raise InvalidRequest("texts must be a list of texts, got one text; put it into a list")
     if texts is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -255,9 +259,11 @@ def _checked(
             raise InvalidRequest(
                 f"text {place} must be a string, got {type(text).__name__}; convert it first"
             )
-    for name, given in (("formats", formats), ("budgets", budgets)):
+    for name, given in (("formats", formats), ("budgets", budgets), ("titles", titles)):
         if given is not None and (isinstance(given, str) or len(given) != len(texts)):
             raise InvalidRequest(
                 f"{name} needs one entry a text, got {given!r:.80} for {len(texts)} texts"
             )
-    return zip(texts, formats or [None] * len(texts), budgets or [None] * len(texts), strict=True)
+    number = len(texts)
+    hints, own = formats or [None] * number, budgets or [None] * number
+    return zip(texts, hints, own, titles or [""] * number, strict=True)

@@ -57,6 +57,7 @@ _HINTS: dict[Format, str] = {
     "prose": "prose md markdown mdx rst adoc",
 }  # fmt: skip
 _OPENING = re.compile(r'\s*(?:\{\s*["}]|\[\s*(?:[\[{"\d\]-]|true\b|false\b|null\b))')
+_COMMENT = re.compile(r"^\s*//[^\n]*|/\*[^*]{0,2000}\*/", re.MULTILINE)
 _BROKEN = re.compile(r"\{.*\}|\[\s*[\[{\"].*\]", re.DOTALL)
 _JSON_LINE = re.compile(
     r'^\s*(?:[{}\[\]],?|"(?:[^"\\\n]|\\.)*"\s*:?.*|[-\d.]+,?|(?:true|false|null),?)\s*$'
@@ -71,7 +72,8 @@ def detect(text: str, hint: str | None = None) -> Format:
     """
     if not text.strip():
         return "prose"
-    if text.lstrip()[0] == '"' and "\\" in text and parses(text, "json"):
+    bare = text.strip("\ufeff \t\r\n")
+    if bare[:1] == '"' and ("\\" in bare or bare == '""') and parses(text, "json"):
         return "json"
     if hint and (known := _hinted(hint)):
         return known
@@ -83,7 +85,7 @@ def detect(text: str, hint: str | None = None) -> Format:
             return "json"
         if len(lines) > 3 and sum(map(bool, map(_JSON_LINE.match, lines))) >= 0.9 * len(lines):
             return "json"
-    if _OPENING.match(text.lstrip("\ufeff")) is None and is_json_part(text):
+    if is_json_part(_COMMENT.sub("", text) if bare[:1] in "{[" else text):
         return "json"
     checks: Sequence[tuple[Format, Callable[[str], bool]]] = (
         ("diff", is_diff),

@@ -13,7 +13,7 @@ from .compressor import Compressor
 from .context import through, written
 from .passages import Fixed
 from .render import Span, text_of
-from .scorers.base import Scorer
+from .scorers.base import Choice, Scorer, choice_of
 from .tokens import TokenCounter
 from .units import Units
 
@@ -140,6 +140,7 @@ class Fitter:
             question=self.question,
             keep=self.keep,
             formats=[c.hint for c in candidates],
+            titles=[c.document.title for c in candidates],
             joint=True,
             fold=False,
         )
@@ -165,6 +166,10 @@ class Known:
     def name(self) -> str:
         """The scorer's own name."""
         return self.scorer.name
+
+    def choice(self, text: str) -> Choice:
+        """Return which scorer reads a text; see ``choice_of``."""
+        return choice_of(self.scorer, text)
 
     def score(self, texts: Sequence[Units], question: str | None = None) -> list[list[float]]:
         """Return a score for each unit; see ``Scorer.score``."""

@@ -116,6 +116,8 @@ def _score(scored: Scored, i: int) -> float:
 
 
 def _listed(name: str, given: Sequence[str | Pattern]) -> Sequence[str | Pattern]:
+    if given is None or not hasattr(given, "__iter__"):
+        raise InvalidRequest(f"{name} must be a list, got {given!r:.80}; leave it out for none")
     if isinstance(given, (str, re.Pattern)):
         what = "patterns" if name == "keep" else "strings"
         raise InvalidRequest(f"{name} must be a list of {what}, got {given!r:.80}; put it into one")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..middleware.types import Document
 from .budget import Budget
@@ -97,7 +97,7 @@ def drafts(
     scorer: SentenceScorer | None,
 ) -> list[Draft]:
     """Return a draft a document, in their order; the documents have a score."""
-    units = [split(document.text) for document in documents.values()]
+    units = [replace(split(d.text), title=d.title) for d in documents.values()]
     rows: list[Rated] = [[] for _ in documents]
     if scorer is not None and documents:
         rows = scorer.rate(units, question, [document.title for document in documents.values()])

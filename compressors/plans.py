@@ -27,6 +27,7 @@ class Input:
     hint: str | None
     budget: Budget | None
     parts: Sequence[Segment]
+    title: str = ""
 
     @property
     def is_marked(self) -> bool:
@@ -60,7 +61,7 @@ class Asked:
             share=share,
             question=self.question,
         )
-        return Job(text, tokens, found, guarded)
+        return Job(text, tokens, found, guarded, title=one.title)
 
     def plans(self, inputs: Sequence[Input], sizes: Sequence[int]) -> list[Plan]:
         """Return the texts by the budget that they share; ``sizes`` are the parts' tokens."""

@@ -36,8 +36,7 @@ def recover(compressed: Compressed, answer: str, *, max_gap: int = 10) -> str:
     >>> recover(short, "It was built by Ann.")
     'It was built in 1931 by Ann.'
     """
-    if max_gap < 0:
-        raise InvalidRequest(f"max_gap must be 0 or more words, got {max_gap}")
+    _check(answer, max_gap)
     return restored(compressed.original, _places(compressed), answer, max_gap)
 
 
@@ -53,15 +52,21 @@ def recovered(
 
     Raises InvalidRequest for a compressed text that is not the original with words left out.
     """
+    _check(answer, max_gap)
     if spans is None:
-        if max_gap < 0:
-            raise InvalidRequest(f"max_gap must be 0 or more words, got {max_gap}")
         return restored(original, aligned(original, compressed), answer, max_gap)
     ends = [0, *(place for span in spans for place in span), len(original)]
     if any(a > b for a, b in pairwise(ends)):
         raise InvalidRequest("the spans do not lie in order in the original; give the right file")
     result = Compressed(compressed, original, tuple(spans), 0, 0, "unknown")
     return recover(result, answer, max_gap=max_gap)
+
+
+def _check(answer: str, max_gap: int) -> None:
+    if not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"an answer is a text, got {answer!r:.60}")
+    if type(max_gap) is not int or max_gap < 0:
+        raise InvalidRequest(f"max_gap must be 0 or more words, got {max_gap!r}")
 
 
 def restored(original: str, kept: Sequence[Span], answer: str, max_gap: int = 10) -> str:

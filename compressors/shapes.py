@@ -157,6 +157,8 @@ def is_csv(text: str) -> bool:
         is_indented = not any(row[0].strip() for row in rows if row)
         if width < 2 or most < 0.95 * len(rows) or is_indented:
             continue
+        if _has_header(rows, cells):
+            return True
         if width == 2 and len(rows) < 5 and not all(map(_is_short, cells)):
             continue
         spaced = sum(cell[:1] == " " for cell in cells) / len(cells)
@@ -166,6 +168,13 @@ def is_csv(text: str) -> bool:
         if spaced < 0.3 and sentences < 0.2 * len(cells):
             return True
     return False
+
+
+def _has_header(rows: list[list[str]], cells: list[str]) -> bool:
+    """Whether the first row names columns, and no row reads like prose with commas."""
+    names = all(re.fullmatch(r"[A-Za-z_][\w.-]{0,30}", cell) for cell in rows[0])
+    even = len(rows) > 2 and all(len(row) == len(rows[0]) for row in rows)
+    return names and even and not any(cell[:1] == " " for cell in cells)
 
 
 def _is_short(cell: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .budget import Budget
 from .formats import Guarded
@@ -28,6 +28,7 @@ class Job:
     found: Found
     guarded: Guarded | None
     is_whole: bool = False
+    title: str = ""
 
     @property
     def is_prose(self) -> bool:
@@ -38,7 +39,7 @@ class Job:
     def units(self) -> Units:
         """What is to be scored: the text's own units, or its view's."""
         view = self.guarded.view if self.guarded else None
-        return split(self.text) if view is None else view.units
+        return replace(split(self.text) if view is None else view.units, title=self.title)
 
 
 @dataclass(frozen=True, slots=True)

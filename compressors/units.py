@@ -36,11 +36,15 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """A text and its units; ``tail`` is where the white space after the last unit starts."""
+    """A text and its units; ``tail`` is where the white space after the last unit starts.
+
+    ``title`` is what the text stands under: a scorer may read it, and it is not cut.
+    """
 
     text: str
     units: tuple[Unit, ...]
     tail: int
+    title: str = ""
 
     @property
     def words(self) -> list[int]:

@@ -206,6 +206,7 @@ class Compress(Transform):
             question=question,
             keep=keep,
             formats=formats,
+            titles=[request.documents[at].title if place < 0 else "" for place, at in texts],
             joint=True,
             budgets=[budget for _, budget in texts.values()],
             json=self.json,

@@ -15,6 +15,7 @@ from ..compressors import (
 )
 from ..compressors.rerankers import Cascade
 from ..compressors.scorers.sentences import Sentences, SentenceScorer, make_sentences
+from .errors import InvalidRequest
 
 DEFAULT_RATE = 0.5
 
@@ -31,15 +32,29 @@ def budget(
     return Budget(rate=rate, target_tokens=target_tokens, threshold=threshold, quality=quality)
 
 
-@lru_cache(maxsize=8)
 def scorer(name: str) -> Scorer:
     """Return ``make_scorer(name)``, the same one each time."""
+    return _scorer(_name("compressor", name))
+
+
+@lru_cache(maxsize=8)
+def _scorer(name: str) -> Scorer:
     return make_scorer(name)
 
 
-@lru_cache(maxsize=8)
+def _name(what: str, name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name) < 1000:
+        raise InvalidRequest(f"{what} is the name of one, got {name!r:.60}")
+    return name
+
+
 def reranker(method: str) -> Reranker:
     """Return ``make_reranker(method)``, the same one each time."""
+    return _reranker(_name("method", method))
+
+
+@lru_cache(maxsize=8)
+def _reranker(method: str) -> Reranker:
     return make_reranker(method)
 
 
@@ -52,7 +67,11 @@ def sentences(method: str) -> SentenceScorer:
     return Sentences(shared.second if isinstance(shared, Cascade) else shared)
 
 
-@lru_cache(maxsize=8)
 def counter(tokenizer: str | None) -> TokenCounter:
     """Return ``make_counter(tokenizer)``, the same one each time."""
+    return _counter(None if tokenizer is None else _name("tokenizer", tokenizer))
+
+
+@lru_cache(maxsize=8)
+def _counter(tokenizer: str | None) -> TokenCounter:
     return make_counter(tokenizer)

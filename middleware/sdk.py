@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 from ..backends import Backend, make_backend
 from ..compressors import Compressed, Compressor, JsonPolicy
+from ..compressors import compress_tools as shorten
 from ..compressors import rerank as rank
 from ..compressors.context import Context, Order
 from ..compressors.documents import compress_documents as choose
@@ -102,9 +103,16 @@ def _compress(
             f"compress has no option {unknown[0]!r}; it has"
             f" {', '.join(sorted(CompressOptions.__optional_keys__))}"
         )
+    if not isinstance(texts, Sequence) or isinstance(texts, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"compress takes a text or a list of texts, got {texts!r:.60}")
+    policy = others.pop("json", None)
+    if isinstance(policy, Mapping):
+        policy = JsonPolicy(cast("Mapping[str, Any]", policy))
+    if not isinstance(policy, JsonPolicy | None):
+        raise InvalidRequest(f"json takes a JsonPolicy or its rules, got {policy!r:.60}")
     budget = parts.budget(rate, target_tokens, threshold, quality)
     engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
-    return engine.compress(texts, budget, question=question, **others)
+    return engine.compress(texts, budget, question=question, json=policy, **others)
 
 
 def rerank(
@@ -122,6 +130,30 @@ def rerank(
     what they carry is kept.
     """
     return rank(question, _documents(documents), top_k=top_k, reranker=parts.reranker(method))
+
+
+def compress_tools(
+    tools: Sequence[Mapping[str, Any]],
+    *,
+    rate: float | None = None,
+    target_tokens: int | None = None,
+    question: str | None = None,
+    compressor: str = "auto",
+    tokenizer: str | None = None,
+) -> list[dict[str, Any]]:
+    """Return tool schemas with shorter descriptions, and nothing else of them changed.
+
+    The budget is over all descriptions together, half of their tokens when none is given; names,
+    types, enums, required, defaults and ``$ref`` stay as they are. Raises InvalidRequest and
+    ModelUnavailable.
+    """
+    return shorten(
+        tools,
+        parts.budget(rate, target_tokens, None),
+        scorer=parts.scorer(compressor),
+        counter=parts.counter(tokenizer),
+        question=question,
+    )
 
 
 def compress_documents(
@@ -230,6 +262,8 @@ def stages(
 def _documents(many: Sequence[DocumentLike]) -> tuple[Document, ...]:
     if isinstance(many, (str, Mapping)):
         raise InvalidRequest("documents is a list of documents; put the one into a list")
+    if not isinstance(many, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"documents is a list of documents, got {many!r:.60}")
     return tuple(document(one) for one in many)
 
 

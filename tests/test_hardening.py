@@ -222,6 +222,20 @@ def test_no_password_is_ever_shown() -> None:
         lambda: headrace.generate("x", max_tokens="5"),  # type: ignore[arg-type]
         lambda: headrace.generate("x", max_tokens=1.5),  # type: ignore[arg-type]
         lambda: headrace.rerank("q", "abc", method="bm25"),
+        lambda: headrace.rerank("q", 5),  # type: ignore[arg-type]
+        lambda: headrace.rerank(None, ["a"], method="bm25"),  # type: ignore[arg-type]
+        lambda: headrace.rerank("q", ["a"], method=None),  # type: ignore[arg-type]
+        lambda: headrace.compress(5),  # type: ignore[call-overload]
+        lambda: headrace.compress(b"x"),  # type: ignore[call-overload]
+        lambda: headrace.compress("x", compressor=None),  # type: ignore[call-overload]
+        lambda: headrace.compress("x", compressor="x" * 5000),
+        lambda: headrace.compress("x", tokenizer=5),  # type: ignore[call-overload]
+        lambda: headrace.compress("x y z", keep=None),  # type: ignore[call-overload]
+        lambda: headrace.compress("x y z", force_drop=5),  # type: ignore[call-overload]
+        lambda: headrace.compress("x", json=5),  # type: ignore[call-overload]
+        lambda: headrace.compress("x", ratee=0.5),  # type: ignore[call-overload]
+        lambda: headrace.JsonPolicy(5),  # type: ignore[arg-type]
+        lambda: headrace.recover(headrace.compress("x", compressor="lexical"), None),  # type: ignore[arg-type]
     ],
 )
 def test_arguments_of_the_wrong_kind_are_said_in_our_words(call: Any) -> None:

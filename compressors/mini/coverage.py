@@ -29,13 +29,13 @@ def reason_against(text: str) -> str | None:
         latin = sum(c < "\u0250" for word in words for c in word)
         if latin < 0.7 * letters:
             return "most letters are not Latin"
+    dense = len(sample) - sample.count(" ")
+    signs = len(_CODE.findall(sample))
+    if len(words) >= 20 and signs > 0.12 * dense:
+        return "the text is code, a log or a table"
     lower = [word.lower() for word in words]
     if len(words) >= 8 and (name := language(lower)) != "en":
         english = sum(word in STOP_WORDS["en"] for word in lower)
         if sum(word in STOP_WORDS[name] for word in lower) >= max(2, 2 * english):
             return f"the text is not in English ({name})"
-    dense = len(sample) - sample.count(" ")
-    signs = len(_CODE.findall(sample))
-    if len(words) >= 20 and signs > 0.12 * dense:
-        return "the text is code, a log or a table"
     return None

@@ -52,8 +52,8 @@ class Reading:
 class Engine:
     """The network and its memory, safe to use from several threads.
 
-    A text that was read with a question is remembered under both, whatever its title, so that
-    ranking documents and cutting them takes one forward pass. The memory holds the latest
+    A text that was read with a question is remembered under both and its title, so that ranking
+    documents and cutting them takes one forward pass. The memory holds the latest
     ``remembered`` tokens. Short texts are read in numpy while torch is not imported.
     ``precision`` "bfloat16" is several times as fast where the processor
     multiplies such numbers (AMX, GPUs), and slower elsewhere; scores then differ in the third
@@ -74,7 +74,7 @@ class Engine:
         self._precision: Precision = precision
         self.batch_tokens = batch_tokens
         self._remembered = remembered
-        self._memory: OrderedDict[tuple[str, str], Reading] = OrderedDict()
+        self._memory: OrderedDict[tuple[str, Passage], Reading] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
         self._loading = threading.Lock()
@@ -87,28 +87,28 @@ class Engine:
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return a reading of each passage; an empty question asks for what matters in general."""
         question = replace_surrogates(question.strip())
-        found: dict[str, Reading] = {}
-        new: dict[str, Passage] = {}
+        found: dict[Passage, Reading] = {}
+        new: dict[Passage, None] = {}
         with self._lock:
             for passage in passages:
-                known = self._memory.get((question, passage.text))
-                if known is None:
-                    new.setdefault(passage.text, passage)
+                known = self._memory.get((question, passage))
+                if known is not None:
+                    self._memory.move_to_end((question, passage))
+                    found[passage] = known
                 else:
-                    self._memory.move_to_end((question, passage.text))
-                    found[passage.text] = known
+                    new[passage] = None
         if new:
-            fresh = self._read(question, list(new.values()))
+            fresh = self._read(question, list(new))
             found.update(zip(new, fresh, strict=True))
-            self._remember(question, {text: found[text] for text in new})
-        return [found[passage.text] for passage in passages]
+            self._remember(question, {passage: found[passage] for passage in new})
+        return [found[passage] for passage in passages]
 
-    def _remember(self, question: str, readings: dict[str, Reading]) -> None:
+    def _remember(self, question: str, readings: dict[Passage, Reading]) -> None:
         with self._lock:
-            for text, reading in readings.items():
-                if (question, text) not in self._memory:
+            for passage, reading in readings.items():
+                if (question, passage) not in self._memory:
                     self._size += len(reading.keep)
-                self._memory[question, text] = reading
+                self._memory[question, passage] = reading
             while self._size > self._remembered and self._memory:
                 _, old = self._memory.popitem(last=False)
                 self._size -= len(old.keep)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..scorers.base import Choice
-from ..scorers.lexical import Lexical
+from ..scorers.lexical import Lexical, keys, matches
 from ..units import Units
 from . import weights
 from .coverage import reason_against
@@ -41,6 +41,7 @@ class Mini:
     closing: float = 0.8
     shared: float = 0.35
     sentence: float = 0.2
+    words: float = 0.2
     relevance: float = 0.25
     name: str = "mini"
 
@@ -49,7 +50,7 @@ class Mini:
         mine = [not reason_against(units.text) for units in texts]
         asked = (question or "").strip()
         own = [units for units, is_mine in zip(texts, mine, strict=True) if is_mine]
-        readings = iter(self._engine.read(asked, [Passage(units.text) for units in own]))
+        readings = iter(self._engine.read(asked, [Passage(u.text, u.title) for u in own]))
         other = [units for units, is_mine in zip(texts, mine, strict=True) if not is_mine]
         rest = iter(Lexical().score(other, question) if other else [])
         return [
@@ -72,10 +73,14 @@ class Mini:
         best: dict[int, float] = {}
         for unit, score in zip(units.units, scores, strict=True):
             best[unit.sentence] = max(best.get(unit.sentence, 0.0), score)
+        (shares,) = matches([units], keys(question))
         factor = (1.0 / (1.0 + math.exp(-reading.relevance))) ** self.relevance
-        share = self.sentence
+        share, words = self.sentence, self.words
         return [
-            factor * ((1.0 - share) * score + share * best[unit.sentence])
+            factor
+            * min(
+                (1 - share) * score + share * best[unit.sentence] + words * shares[unit.sentence], 1
+            )
             for unit, score in zip(units.units, scores, strict=True)
         ]
 

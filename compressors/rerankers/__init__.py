@@ -71,6 +71,8 @@ def rerank(
 
     Raises InvalidRequest for an empty question or a ``top_k`` below 1.
     """
+    if not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"a question is a text, got {question!r:.60}")
     if not question.strip():
         raise InvalidRequest("reranking needs a question, got an empty one; say what to look for")
     if top_k is not None and (type(top_k) is not int or top_k < 1):

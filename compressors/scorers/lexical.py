@@ -64,7 +64,7 @@ class Lexical:
         """Return a score for each unit; see ``Scorer.score``."""
         words = [_word_scores(units) for units in texts]
         asked = keys(question or "")
-        relevance = _relevance(texts, asked) if asked else None
+        relevance = matches(texts, asked) if asked else None
         if relevance is None or not any(any(row) for row in relevance):
             return [_combined(units, scores) for units, scores in zip(texts, words, strict=True)]
         return [
@@ -194,8 +194,11 @@ def _asked_for(units: Units, question: str, asked: frozenset[str]) -> list[float
     return gains
 
 
-def _relevance(texts: Sequence[Units], asked: frozenset[str]) -> list[list[float]]:
-    """Return for each sentence of each text the share of the question it answers to, in [0, 1]."""
+def matches(texts: Sequence[Units], asked: frozenset[str]) -> list[list[float]]:
+    """Return for each sentence of each text the share of the question it answers to, in [0, 1].
+
+    ``asked`` are the question's ``keys``; rare ones count more, and the best sentence has 1.
+    """
     found: list[list[set[str]]] = []
     known: dict[str, frozenset[str]] = {}
     for units in texts:

@@ -44,7 +44,11 @@ class JsonPolicy:
     only_rules: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rules, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequest(f"rules map paths to rates, got {self.rules!r:.80}")
         _ = self._parsed
+        if type(self.min_words) is not int or self.min_words < 0:
+            raise InvalidRequest(f"min_words must be 0 or more, got {self.min_words!r:.40}")
         if self.max_records is not None and (
             type(self.max_records) is not int or self.max_records < 1
         ):
@@ -56,7 +60,8 @@ class JsonPolicy:
 
     def rule(self, path: Path) -> Rule | None:
         """Return the rule for a value: the last one whose path fits, None without one."""
-        return next((rule for steps, rule in reversed(self._parsed) if _fits(steps, path)), None)
+        rule = next((rule for steps, rule in reversed(self._parsed) if _fits(steps, path)), None)
+        return None if rule == "drop" and not path else rule  # the text itself never goes
 
 
 def _steps(path: str) -> Path:

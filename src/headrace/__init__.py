@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from .compressors import Compressed, JsonPolicy, compress_tools, recover
+    from .compressors import Compressed, JsonPolicy, recover
     from .compressors.context import Context
     from .middleware.compress import Compress
     from .middleware.constrain import Constrain
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from .middleware.plan import Plan
     from .middleware.report import Report, StageReport
     from .middleware.rerank import Rerank
-    from .middleware.sdk import compress, compress_documents, generate, rerank
+    from .middleware.sdk import (
+        compress,
+        compress_documents,
+        compress_tools,
+        generate,
+        rerank,
+    )
     from .middleware.summarise import Summarise
     from .middleware.transform import Transform
     from .middleware.types import (
@@ -93,7 +99,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "compressors": "Compressed JsonPolicy compress_tools recover",
+    "compressors": "Compressed JsonPolicy recover",
     "compressors.context": "Context",
     "middleware.compress": "Compress",
     "middleware.constrain": "Constrain",
@@ -107,7 +113,7 @@ _HOMES = {
     "middleware.plan": "Plan",
     "middleware.report": "Report StageReport",
     "middleware.rerank": "Rerank",
-    "middleware.sdk": "compress compress_documents generate rerank",
+    "middleware.sdk": "compress compress_documents compress_tools generate rerank",
     "middleware.summarise": "Summarise",
     "middleware.transform": "Transform",
     "middleware.types": (

@@ -17,7 +17,7 @@ from headrace.compressors import (
 )
 from headrace.middleware.errors import InvalidRequest, ModelUnavailable
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 PROSE = (
     "The committee met on 12 May 2021 to talk about the new bridge. Ann Lee said that the costs"
     " would rise to 1,234.56 EUR (not counting the lights), and that nobody should start before"
@@ -318,7 +318,7 @@ def test_json_inside_prose_keeps_its_records() -> None:
 )
 def test_a_hostile_text_takes_no_more_than_linear_time(piece: str) -> None:
     result = squeeze(piece * (100_000 // len(piece)), 0.5)
-    assert result.rate <= 0.5
+    assert result.rate <= 0.5 or result.reason == "JSON that does not parse is kept whole"
 
 
 def test_a_mistyped_compressor_is_told_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,7 +242,9 @@ def test_20_words_are_not_padded_to_512(checkpoint: Path) -> None:
 )
 def test_ids_and_secrets_are_whole_or_absent(text: str, wholes: list[str], rate: float) -> None:
     """#93, headroomlabs-ai/headroom PR #2257: licence plates, ids and keys were corrupted."""
-    [result] = Compressor(make_scorer(), make_counter()).compress([text], Budget(rate=rate))
+    [result] = Compressor(make_scorer("lexical"), make_counter()).compress(
+        [text], Budget(rate=rate)
+    )
     rest = result.text
     for whole in wholes:
         rest = rest.replace(whole, "")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headrace.compressors import Budget, Compressed, Compressor, make_counter, make_scorer
 from headrace.compressors.formats import detect
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 
 PYTHON = (
     "import os\n\n\ndef main(path: str) -> int:\n    # count\n    return len(os.listdir(path))\n"
@@ -244,6 +244,21 @@ def test_a_fence_in_markdown_is_whole_and_outlives_prose() -> None:
     result = squeeze(text, 0.6)
     assert fence in result.text
     assert "```" not in squeeze(text, 0.3).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'id,comment\n1,"We would like to say not this"\n2,"Please never do that"\n',
+        "id,comment\n1,We would like to say not this\n2,Please never do that\n3,unless open\n",
+        '{\n  // the note\n  "name": "a",\n  "port": 80,\n  "list": [1, 2, 3]\n}',
+        '{"name": "a", "port": 80, "list": [1, 2, 3], "items": [{"id": 1, "ok": true}, {"id": 2, ',
+        '""\n',
+    ],
+)
+def test_small_and_broken_data_is_whole(text: str) -> None:
+    [result] = COMPRESSOR.compress([text], Budget(rate=0.5))
+    assert result.text.strip() == text.strip()
 
 
 def test_the_samples_are_what_they_claim() -> None:

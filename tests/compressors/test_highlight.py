@@ -5,7 +5,7 @@ from html import unescape
 
 from headrace.compressors import Budget, Compressor, make_counter, make_scorer, to_html
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 TEXT = (
     'The <b>bold</b> "plan" & the costs of 12 EUR <script>alert(1)</script> are fine.\n\nBye, all.'
 )

@@ -14,7 +14,7 @@ from headrace.compressors import Budget, Compressed, Compressor, make_counter, m
 from headrace.compressors.structured.policy import JsonPolicy
 from headrace.middleware.errors import InvalidRequest
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 PROSE = (
     "The meeting about the bridge was long, and everyone said something about the costs.\n\n"
     'Ann thinks that it is "too dear"; Bob does not. It opens on 3 May 2027 at the earliest, '

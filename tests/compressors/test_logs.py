@@ -15,7 +15,7 @@ from headrace.compressors.notes import Note, woven
 from headrace.compressors.structured.lines import template
 from headrace.compressors.structured.logs import folds, runs
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 STAMP = re.compile(r"2024-01-02 10:\d\d:\d\d,\d{3}")
 
 

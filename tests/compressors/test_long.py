@@ -19,7 +19,7 @@ from headrace.compressors import (
 )
 from headrace.compressors.long import chunks
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 DULL = "Well, you know, it is what it is and so on, and then we would just go on with it. " * 6
 DENSE = "Ann Lee signed contract KA-01-HH-1234 on 12 May 2021 for 1,234.56 EUR in Turin.\n" * 6
 TEXT = "\n\n".join([DULL, DENSE] * 10 + ["```\nx = 1\n\ny = 2\n```"])

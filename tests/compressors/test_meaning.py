@@ -48,6 +48,39 @@ def test_a_small_word_that_turns_a_statement_is_one_with_what_it_governs(
     assert unit in [units.content(i) for i in units.words]
 
 
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize(
+    ("text", "words", "holder"),
+    [
+        ("I don't want to fly before 11 AM EST on Monday.", "fly Monday", "don't want"),
+        ("He has never lived in Lisbon or near the sea.", "Lisbon sea", "never lived"),
+        ("The customer doesn't want a refund for the lamp.", "refund lamp", "doesn't want"),
+        ("She asked for a repeat at 18:00 unless the drip stopped.", "repeat 18:00", "unless"),
+        ("Never refund tickets unless the airline cancelled.", "refund cancelled", "unless"),
+        ("You may enter the lab only if you wear goggles.", "enter lab goggles", "only if"),
+    ],
+)
+@pytest.mark.parametrize("scorer", ["lexical", pytest.param("mini", marks=pytest.mark.model)])
+def test_what_a_negation_or_an_exception_reaches_stays_with_it_only(
+    scorer: str, text: str, words: str, holder: str, rate: float
+) -> None:
+    engine = Compressor(make_scorer(scorer), make_counter())
+    short = engine.compress([text], Budget(rate=rate))[0].text
+    if any(word in short for word in words.split()):
+        assert holder in short
+
+
+def test_a_negation_ends_with_its_clause() -> None:
+    units = split("He did not pay the bill, and he left for Rome; the rest is open but cheap.")
+    reached = {
+        units.content(i)
+        for i in units.words
+        if any("not pay" in units.content(a) for a, _ in units.units[i].needs)
+    }
+    assert "bill" in reached
+    assert not {"left", "Rome", "rest", "open", "cheap"} & reached
+
+
 def test_a_line_of_a_list_is_not_bound_to_the_next() -> None:
     units = split("- not\n- Rome\n\nPay unless\n\nThe end is near.")
     assert not any("\n" in units.content(i) for i in units.words)

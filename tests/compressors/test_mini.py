@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -113,8 +114,19 @@ def test_ranking_and_cutting_read_each_document_once() -> None:
     before = engine.passes
     MiniReranker().score(question, documents)
     assert engine.passes == before + 4
-    Mini().score([split(document.text) for document in documents], question)
+    Mini().score([replace(split(d.text), title=d.title) for d in documents], question)
     assert engine.passes == before + 4
+
+
+@model
+def test_what_was_read_with_a_title_changes_nothing_without_one() -> None:
+    question = f"Who repaired the wheel? {time.time_ns()}"
+    units = split(OTHERS[1])
+    [before] = Mini().score([units], question)
+    MiniReranker().score(question, [Document(OTHERS[1], title="Repair of the wheel by Ann")])
+    assert Mini().score([units], question) == [before]
+    [titled] = Mini().score([replace(units, title="Repair of the wheel by Ann")], question)
+    assert titled != before
 
 
 @model

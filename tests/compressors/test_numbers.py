@@ -9,7 +9,7 @@ import pytest
 
 from headrace.compressors import Budget, Compressor, make_counter, make_scorer, split
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 NUMBERS = [
     "1 234,56",
     "10 000",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.compressors import Budget, Compressed, Compressor, make_counter, make_scorer
 from headrace.middleware.errors import InvalidRequest
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 PROSE = (
     "The committee met on 12 May 2021 to talk about the new bridge. Ann Lee said that the costs"
     " would rise to 1,234.56 EUR (not counting the lights), and that nobody should start before"
@@ -258,7 +258,7 @@ def test_threads_give_the_same_bytes() -> None:
 def test_other_scripts_get_no_space_and_lose_no_half_character(
     text: str, rate: float, tokenizer: str | None
 ) -> None:
-    compressor = Compressor(make_scorer(), make_counter(tokenizer))
+    compressor = Compressor(make_scorer("lexical"), make_counter(tokenizer))
     [result] = compressor.compress([text], Budget(rate=rate))
     assert result.text
     assert "\ufffd" not in result.text
@@ -272,7 +272,7 @@ def test_other_scripts_get_no_space_and_lose_no_half_character(
 @given(text=TEXTS, rate=st.floats(0, 1))
 @settings(max_examples=60, deadline=None)
 def test_the_budget_holds_in_a_model_s_tokens(tokenizer: str, text: str, rate: float) -> None:
-    compressor = Compressor(make_scorer(), make_counter(tokenizer))
+    compressor = Compressor(make_scorer("lexical"), make_counter(tokenizer))
     [result] = compressor.compress([text], Budget(rate=rate))
     assert result.tokens_out == compressor.counter.count(result.text)
     assert result.tokens_out <= rate * result.tokens_in + 1e-9 or result.reason

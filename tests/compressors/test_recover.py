@@ -10,7 +10,7 @@ from headrace.compressors import Budget, Compressed, Compressor, make_counter, m
 from headrace.compressors.recover import aligned, recover, restored
 from headrace.middleware.errors import InvalidRequest
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 TEXT = (
     "The old bridge, built in the summer of 1931 by Ann van der Lee, carries 1,200 cars a day.\n"
     "The new bridge was built by Bob Hill. It is closed on 12 May 2021. Nobody likes it."

@@ -11,7 +11,7 @@ from headrace.compressors import Budget, Compressed, Compressor, make_counter, m
 from headrace.compressors.segments import segments
 from headrace.middleware.errors import InvalidRequest
 
-COMPRESSOR = Compressor(make_scorer(), make_counter())
+COMPRESSOR = Compressor(make_scorer("lexical"), make_counter())
 LONG = (
     "The committee met on 12 May 2021 to talk about the new bridge. Ann Lee said that the costs"
     " would rise to 1,234.56 EUR, and that nobody should start before the permit is there."

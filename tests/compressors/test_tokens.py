@@ -59,7 +59,7 @@ def test_long_texts_are_not_truncated_and_specials_not_added() -> None:
 @pytest.mark.parametrize("rate", [0.1, 0.35, 0.5, 0.8])
 def test_budgets_hold_in_the_target_tokenizer(name: str, rate: float) -> None:
     counter = make_counter(name)
-    [result] = Compressor(make_scorer(), counter).compress([TEXT * 20], Budget(rate=rate))
+    [result] = Compressor(make_scorer("lexical"), counter).compress([TEXT * 20], Budget(rate=rate))
     assert result.tokens_out == counter.count(result.text)
     assert rate * result.tokens_in - 12 <= result.tokens_out <= rate * result.tokens_in
 
@@ -99,7 +99,7 @@ def test_openai_counts_special_tokens_as_text(name: str, tokens: int) -> None:
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.9])
 def test_budgets_hold_in_openais_tokens(rate: float) -> None:
     counter = make_counter("gpt-4o")
-    [result] = Compressor(make_scorer(), counter).compress([TEXT * 4], Budget(rate=rate))
+    [result] = Compressor(make_scorer("lexical"), counter).compress([TEXT * 4], Budget(rate=rate))
     assert result.tokens_out == counter.count(result.text)
     assert rate * result.tokens_in - 12 <= result.tokens_out <= rate * result.tokens_in
 

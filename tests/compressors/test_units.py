@@ -63,6 +63,15 @@ WHOLE = [
 ]
 
 
+@pytest.mark.parametrize(
+    "whole",
+    ["3.2 bar", "3.1 mmol/L", "1,450 rpm", "3 марта 2022", "Ms Tran", "M. Lefèvre", "day 17"],
+)
+def test_units_months_titles_and_numbered_things_are_one(whole: str) -> None:
+    units = split(f"They saw {whole} there.")
+    assert whole in [units.content(i) for i in units.words]
+
+
 @pytest.mark.parametrize("whole", WHOLE)
 def test_what_means_one_thing_is_one_unit(whole: str) -> None:
     text = f"Then look at {whole} and go on."

@@ -229,8 +229,8 @@ async def test_a_rate_by_age_cuts_more_of_what_is_older() -> None:
     after = (await compressed(*chat, rates={"tool": {2: 0.7, 4: 0.55}})).messages
     sizes = [len(message.text) for message in after if message.role == "tool"]
     full = len(answers("c", ORDERS.replace("Order ", "Order 0-")).text)
-    assert sizes[1] == pytest.approx(sizes[0], rel=0.02)
-    assert sizes[3] == pytest.approx(sizes[2], rel=0.02)
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.05)
+    assert sizes[3] == pytest.approx(sizes[2], rel=0.05)
     assert max(sizes[:2]) < min(sizes[2:4]) <= max(sizes[2:4]) < sizes[4] == full
 
 
