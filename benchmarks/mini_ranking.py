@@ -21,7 +21,7 @@ from pathlib import Path
 from headrace import Document
 from headrace.compressors import BM25, Reranker
 from headrace.compressors.mini import MiniReranker
-from headrace.compressors.mini.engine import best_device
+from headrace.compressors.mini.runners import best_device
 from headrace.compressors.mini.weights import DATA
 from headrace.compressors.rerankers.base import full_text
 from headrace.compressors.training.measuring import Ranking, interval, nq_held_out, rankings

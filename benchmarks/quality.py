@@ -74,7 +74,8 @@ TOGETHER = "documents, sentences, words"
 @cache
 def scorer(name: str) -> Scorer:
     """Return the scorer of that name, once."""
-    return baseline(name)
+    found: Scorer = baseline(name)
+    return found
 
 
 def shortened(case: Case, method: str, factor: int, counter: TokenCounter) -> list[Document]:
@@ -150,8 +151,8 @@ def measure(
                 for documents, size in zip(parts, sizes, strict=True)
             ) / len(cases)
             has_reader = reader is not None and bool(cases[0].answers)
-            found = _mean(read(reader, cases, parts)) if reader and has_reader else None
-            yield Row(name, method, factor, share, _mean(left), found, len(cases), seconds)
+            replies = _mean(read(reader, cases, parts)) if reader and has_reader else None
+            yield Row(name, method, factor, share, _mean(left), replies, len(cases), seconds)
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..middleware.errors import InvalidRequest
@@ -116,7 +116,7 @@ def _score(scored: Scored, i: int) -> float:
 
 
 def _listed(name: str, given: Sequence[str | Pattern]) -> Sequence[str | Pattern]:
-    if given is None or not hasattr(given, "__iter__"):
+    if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest(f"{name} must be a list, got {given!r:.80}; leave it out for none")
     if isinstance(given, (str, re.Pattern)):
         what = "patterns" if name == "keep" else "strings"

@@ -13,7 +13,8 @@ from ..rerankers.bm25 import BM25
 from . import weights
 from .coverage import reason_against
 from .embedder import Embedder, embedder
-from .engine import Engine, Passage, Precision, shared
+from .engine import Engine, Passage, shared
+from .runners import Precision
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from ..scorers.lexical import Lexical, keys, matches
 from ..units import Units
 from . import weights
 from .coverage import reason_against
-from .engine import Engine, Passage, Precision, Reading, shared
+from .engine import Engine, Passage, Reading, shared
 from .mixing import closed, per_unit, together, unasked
+from .runners import Precision
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,10 @@ class JsonPolicy:
 
     def rule(self, path: Path) -> Rule | None:
         """Return the rule for a value: the last one whose path fits, None without one."""
-        rule = next((rule for steps, rule in reversed(self._parsed) if _fits(steps, path)), None)
-        return None if rule == "drop" and not path else rule  # the text itself never goes
+        for steps, rule in reversed(self._parsed):
+            if _fits(steps, path):
+                return None if rule == "drop" and not path else rule  # the text itself never goes
+        return None
 
 
 def _steps(path: str) -> Path:
