@@ -330,11 +330,8 @@ def test_answers_are_recovered(compressor: PromptCompressor) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_ranking_method_ranks(
-    compressor: PromptCompressor, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_ranking_method_ranks(compressor: PromptCompressor, method: str) -> None:
     # 1.5: dead APIs, absent packages, documents lost
-    monkeypatch.setattr("headrace.compressors.rerankers.locate", lambda *_, **__: None)
     order = compressor.get_rank_results(DOCUMENTS, "Who built the bridge?", method, "none", [])
     assert sorted(i for i, _ in order) == [0, 1, 2, 3]
     if method not in ("llmlingua", "gzip"):
