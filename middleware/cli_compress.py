@@ -69,6 +69,11 @@ def compress(
     text = read_text(file)
     if not text:
         say(f"note: {'standard input' if file == '-' else file} is empty; nothing to compress")
+    if "<headrace" in text and not segments:
+        say("note: the text has <headrace ...> tags, which only --segments reads")
+    for wish in (*(force_keep or ()), *(force_drop or ())):
+        if wish not in text:
+            say(f"note: {wish!r:.60} is not in the text")
     engine = Compressor(parts.scorer(compressor), parts.counter(tokenizer))
     with progress_bar("compressing", len(text)) as progress:
         (result,) = engine.compress(

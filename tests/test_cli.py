@@ -362,3 +362,10 @@ def test_an_empty_question_is_refused(stdin: bytes) -> None:
 def test_help_names_every_command() -> None:
     out = run("--help").stdout
     assert all(name in out for name in (b"compress", b"rerank", b"ask", b"doctor"))
+
+
+def test_wishes_without_effect_are_said() -> None:
+    text = b"<headrace keep>Ann</headrace> paid the bill in full on Monday."
+    done = run("compress", "--rate", "0.6", "--force-keep", "Rome", stdin=text)
+    assert b"'Rome' is not in the text" in done.stderr
+    assert b"--segments" in done.stderr
