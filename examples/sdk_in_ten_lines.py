@@ -11,6 +11,7 @@ documents = [
     "The weather was fine in May.",
 ]
 print(headrace.rerank("Who bought the car?", documents, top_k=1)[0].text)
+print(headrace.compress_documents("Who bought the car?", documents, rate=0.5).text)
 
 response = headrace.generate(
     "Who bought the car?", documents=documents, top_k=2, rate=0.8, max_tokens=30

@@ -47,7 +47,7 @@ def race(engine: Pipeline) -> Pipeline:
     tokenizer = engine.blocking(engine.dispatcher.backend.capabilities()).tokenizer
     stages: list[Middleware] = [
         Rerank(1),
-        Compress(0.8, tokenizer=tokenizer),
+        Compress(0.6, tokenizer=tokenizer),
         Plan("auto"),
         Constrain(),
     ]
