@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ..scorers.vocabulary import STOP_WORDS, language
 
@@ -20,7 +21,12 @@ def reason_against(text: str) -> str | None:
     >>> reason_against("東京は日本の首都です。")
     'most letters are not Latin'
     """
-    sample = text[:_SAMPLE]
+    return _reason(text[:_SAMPLE])
+
+
+@lru_cache(maxsize=256)
+def _reason(sample: str) -> str | None:
+    """Return the reason; several stages ask about the same text."""
     words = _LETTERS.findall(sample)
     letters = sum(map(len, words))
     if not letters:

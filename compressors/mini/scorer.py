@@ -26,8 +26,9 @@ class Mini:
     words side by side come nearer to the best of them (``phrase``), words between two better ones
     to those (``closing``). With a question, words that it says itself are lowered (``shared``: a
     reader has them there), all are raised by the best word of their sentence (``sentence``), so
-    that what stands beside an answer stays with it, and scaled by the text's relevance to the
-    question (``relevance``): of many documents the right one keeps its words. All five are shares,
+    that what stands beside an answer stays with it, and by the share of the question's rare words
+    in it (``words``), and scaled by the text's relevance to the
+    question (``relevance``): of many documents the right one keeps its words. All are shares,
     chosen on SQuAD articles set apart for that and on HotpotQA.
 
     The model reads English. Texts in other languages, code and logs are scored by ``Lexical``;

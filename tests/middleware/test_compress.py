@@ -199,7 +199,7 @@ async def test_documents_are_cut_for_the_question_also_when_turns_are_stable() -
             documents=(Document(NOTES),),
             rate=0.2,
         )
-        assert re.search(rf"\b{day} .*\b{3 * day} sacks", after.documents[0].text)
+        assert re.search(rf"\bday {day} .*\b{3 * day} sacks", after.documents[0].text)
 
 
 async def test_tool_results_that_are_json_stay_json_and_calls_stay_paired() -> None:
