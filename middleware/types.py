@@ -140,21 +140,39 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-ConstraintKind = Literal["json_schema", "regex", "choice"]
+ConstraintKind = Literal["json_schema", "regex", "choice", "grammar", "template"]
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """What the output must look like.
 
-    ``spec`` is the schema as canonical JSON text, the pattern, or the choices: hashable, so that
-    a compiled automaton can be cached by it. ``parse`` turns the finished text into a value and
+    ``spec`` is the schema as canonical JSON text, the pattern, the choices, the grammar (Lark, as
+    llguidance reads it), or the template's parts as JSON text: hashable, so that a compiled
+    automaton can be cached by it. ``parse`` turns the finished text into a value and
     does not take part in comparisons. Make one with ``headrace.constraint(...)``.
     """
 
     kind: ConstraintKind
     spec: str | tuple[str, ...]
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcement:
+    """How far an engine held an answer to its constraint while it was written.
+
+    ``level`` is "full" when nothing outside the constraint could be written, "partial" when only
+    the ``residual`` (keywords with their place, such as "/properties/age/not") was left to the
+    check of the finished text, "none" when the engine was only asked in words. ``by`` names the
+    automaton, or the field of the server's API. ``was_closed``: the answer was brought to a valid
+    end early, because ``max_tokens`` left no room for more.
+    """
+
+    level: Literal["full", "partial", "none"] = "none"
+    residual: tuple[str, ...] = ()
+    by: str = ""
+    was_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,14 +278,16 @@ class Request:
 class Usage:
     """Tokens of one request, as the engine counted them.
 
-    ``cached_tokens`` are prompt tokens that the engine did not compute again. ``num_calls`` is
-    the number of engine calls behind the answer.
+    ``cached_tokens`` are prompt tokens that the engine did not compute again; ``forced_tokens``
+    are tokens of the answer that took no forward pass of their own. ``num_calls`` is the number
+    of engine calls behind the answer.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     num_calls: int = 1
+    forced_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -275,6 +295,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.num_calls + other.num_calls,
+            self.forced_tokens + other.forced_tokens,
         )
 
 
@@ -292,7 +313,11 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The whole answer. ``parsed`` is the value of a constrained answer, else None."""
+    """The whole answer.
+
+    ``parsed`` is the value of a constrained answer and ``enforced`` how far the engine held it to
+    the constraint, else None.
+    """
 
     text: str
     parsed: Any = None
@@ -300,6 +325,7 @@ class Response:
     usage: Usage = field(default_factory=Usage)
     report: Report = field(default_factory=Report)
     tool_calls: tuple[ToolCall, ...] = ()
+    enforced: Enforcement | None = None
 
 
 @dataclass(frozen=True, slots=True)

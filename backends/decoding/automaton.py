@@ -116,6 +116,22 @@ class Matcher:
             )
         return mask
 
+    def forced(self) -> list[int]:
+        """Return the tokens that must come next, none when there is a choice.
+
+        They are the tokenizer's own for the text that is certain: a last token that could still
+        be part of a longer one is left out (token healing). They are not taken yet.
+        """
+        if self._has_ended or self._matcher.is_stopped():
+            return []
+        return self._matcher.compute_ff_tokens()
+
+    def copy(self) -> Matcher:
+        """Return a matcher at the same place that goes its own way."""
+        other = Matcher(self._matcher.deep_copy(), self._eos)
+        other._has_ended = self._has_ended
+        return other
+
     def advance(self, token: int) -> None:
         """Take the next token, which ``mask`` must have allowed. Nothing follows the end."""
         if self._has_ended:
