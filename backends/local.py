@@ -10,9 +10,11 @@ from typing import Any, cast
 
 from ..middleware.errors import BackendError, InvalidRequest, ModelUnavailable
 from ..middleware.models import resolve, silent_transformers
-from ..middleware.types import Request
+from ..middleware.types import Constraint, Request
 from .chat import prompt_tokens
 from .decoding.automaton import Compiler
+from .decoding.closing import Closing, ClosingOrder
+from .decoding.guessing import Guesser
 from .decoding.row import Row
 from .decoding.sampling import Sampler
 from .decoding.stream import Detokenizer, StopFilter
@@ -88,6 +90,11 @@ class LocalModel:
             self.tokenizer, self.model.get_output_embeddings().out_features, sorted(self.eos)
         )
 
+    @cached_property
+    def closing_order(self) -> ClosingOrder:
+        """The vocabulary in the order in which tokens close; costs 0.3 s the first time."""
+        return ClosingOrder(self.compiler.width, self.compiler.bytes_of)
+
     def row(self, key: int, request: Request, max_tokens: int) -> Row:
         """Return the row that answers a request, of ``max_tokens`` unless the request says.
 
@@ -100,6 +107,7 @@ class LocalModel:
         room = self._room(len(prompt))
         wanted = sampling.max_tokens or max_tokens
         constraint = request.constraint
+        matcher = self.compiler.matcher(constraint) if constraint else None
         return Row(
             key=key,
             prompt=prompt,
@@ -108,7 +116,9 @@ class LocalModel:
             sampler=Sampler(sampling),
             detokenizer=Detokenizer(self.decode),
             stop=StopFilter(sampling.stop),
-            matcher=self.compiler.matcher(constraint) if constraint else None,
+            matcher=matcher,
+            guesser=self._guesser(constraint),
+            closing=Closing(self.closing_order) if matcher else None,
         )
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -117,6 +127,10 @@ class LocalModel:
             tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return cast("str", text)
+
+    def _guesser(self, constraint: Constraint | None) -> Guesser | None:
+        compact = self.compiler.compact(constraint) if constraint else None
+        return Guesser(compact, self.compiler.tokens_of) if compact is not None else None
 
     def _room(self, prompt: int) -> int | None:
         if self.context_length is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ..middleware.errors import BackendError, HeadraceError
-from ..middleware.types import Event, Finished, Response, TextDelta
+from ..middleware.types import Event
 from .base import Capabilities, Job
-from .decoding.loop import decode
+from .decoding.engine import Engine, Entry
+from .decoding.loop import Loop
 from .decoding.row import Row
 from .local import LocalModel
 
@@ -48,6 +48,7 @@ class TransformersBackend:
         self._is_closed = False
         # One thread for the backend's life: each new one would start its own pool of cores.
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="headrace-transformers")
+        self._engine = Engine(self._executor, self._open_loop, self._row, _failed, max_batch)
 
     async def capabilities(self) -> Capabilities:
         """Return what the model can do; loads it the first time."""
@@ -67,29 +68,38 @@ class TransformersBackend:
         )
 
     async def generate(self, batch: Sequence[Job]) -> AsyncGenerator[Outcome, None]:
-        """Answer the jobs together; see ``Backend.generate``.
+        """Answer the jobs together with whatever else is being answered; see ``Backend.generate``.
 
         Text that a row has given out is never taken back. An answer that reaches its limit of
         tokens finishes with "length", also under a constraint.
         """
         self._check_open()
         loop = asyncio.get_running_loop()
-        outcomes: asyncio.Queue[Outcome | None] = asyncio.Queue()
-        stop = threading.Event()
+        outcomes: asyncio.Queue[tuple[int, Event | HeadraceError | None]] = asyncio.Queue()
 
-        def emit(outcome: Outcome | None) -> None:
-            try:
-                loop.call_soon_threadsafe(outcomes.put_nowait, outcome)
-            except RuntimeError:  # the event loop is gone, and everybody who waited with it
-                stop.set()
+        def entry(index: int, job: Job) -> Entry:
+            def tell(what: Event | HeadraceError | None) -> None:
+                try:
+                    loop.call_soon_threadsafe(outcomes.put_nowait, (index, what))
+                except RuntimeError:  # the event loop is gone, and everybody who waited with it
+                    made.is_dropped = True
 
-        work = self._executor.submit(self._work, list(batch), emit, stop)
+            made = Entry(job, tell)
+            return made
+
+        entries = [entry(index, job) for index, job in enumerate(batch)]
+        self._engine.submit(entries)
         try:
-            while (outcome := await outcomes.get()) is not None:
-                yield outcome
+            num_open = len(entries)
+            while num_open:
+                index, what = await outcomes.get()
+                if what is None:
+                    num_open -= 1
+                else:
+                    yield index, what
         finally:
-            stop.set()
-            work.cancel()
+            for made in entries:
+                made.is_dropped = True
 
     async def close(self) -> None:
         """Free the model once the work in hand has stopped. Idempotent."""
@@ -112,70 +122,11 @@ class TransformersBackend:
     def _free(self) -> None:
         self._local = None
 
-    def _work(
-        self,
-        batch: list[Job],
-        emit: Callable[[Outcome | None], None],
-        stop: threading.Event,
-    ) -> None:
-        """Answer the batch, ``max_batch`` jobs at a time, and say None at the end."""
-        open_jobs = dict(enumerate(batch))
+    def _open_loop(self) -> Loop:
+        return Loop(self._load().model)
 
-        def end(key: int, outcome: Event | HeadraceError) -> None:
-            if open_jobs.pop(key, None):
-                emit((key, outcome))
-
-        try:
-            local = self._load()
-            for start in range(0, len(batch), self._max_batch):
-                keys = range(start, min(start + self._max_batch, len(batch)))
-                rows = self._rows(local, {key: batch[key] for key in keys}, end)
-                self._decode(local, rows, batch, emit, end, stop)
-        except Exception as error:
-            for key in list(open_jobs):
-                if not batch[key].cancelled:
-                    end(key, error if isinstance(error, HeadraceError) else _failed(error))
-        finally:
-            emit(None)
-
-    def _rows(
-        self,
-        local: LocalModel,
-        jobs: dict[int, Job],
-        end: Callable[[int, Event | HeadraceError], None],
-    ) -> list[Row]:
-        rows: list[Row] = []
-        for key, job in jobs.items():
-            try:
-                rows.append(local.row(key, job.request, self._max_tokens))
-            except HeadraceError as error:
-                end(key, error)
-        return rows
-
-    def _decode(
-        self,
-        local: LocalModel,
-        rows: list[Row],
-        batch: list[Job],
-        emit: Callable[[Outcome | None], None],
-        end: Callable[[int, Event | HeadraceError], None],
-        stop: threading.Event,
-    ) -> None:
-        import torch
-
-        def is_wanted(row: Row) -> bool:
-            return not stop.is_set() and not batch[row.key].cancelled
-
-        with torch.inference_mode():
-            for row, news in decode(local.model, rows, is_wanted):
-                if isinstance(news, HeadraceError):
-                    end(row.key, news)
-                    continue
-                if news:
-                    emit((row.key, TextDelta(news)))
-                if row.finish_reason:
-                    response = Response(row.text, finish_reason=row.finish_reason, usage=row.usage)
-                    end(row.key, Finished(response))
+    def _row(self, entry: Entry, key: int) -> Row:
+        return self._load().row(key, entry.job.request, self._max_tokens)
 
 
 def _failed(error: Exception) -> BackendError:

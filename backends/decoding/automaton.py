@@ -42,6 +42,7 @@ class Compiler:
 
         size = max(width, len(tokenizer))
         self._tokenizer = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=[*eos])
+        self.width = size
         self._templates: OrderedDict[Constraint, LLMatcher] = OrderedDict()
         self._lock = Lock()
         self._eos = frozenset(eos)
@@ -62,6 +63,27 @@ class Compiler:
                     self._templates.popitem(last=False)
             self._templates.move_to_end(constraint)
             return Matcher(template.deep_copy(), self._eos)
+
+    def bytes_of(self, token: int) -> bytes:
+        """Return the bytes that a token writes."""
+        return self._tokenizer.decode_bytes([token])
+
+    def tokens_of(self, text: bytes) -> list[int]:
+        """Return the tokens that the model would write for a text."""
+        return self._tokenizer.tokenize_bytes(text)
+
+    def compact(self, constraint: Constraint) -> LLMatcher | None:
+        """Return an automaton of a JSON schema without any whitespace, None for other kinds."""
+        from llguidance import LLMatcher
+
+        if constraint.kind != "json_schema" or not isinstance(constraint.spec, str):
+            return None
+        options: dict[str, Any] = {"whitespace_flexible": False, "lenient": True}
+        grammar = LLMatcher.grammar_from_json_schema(
+            prepare(constraint.spec), overrides=cast("Any", options)
+        )
+        compact = LLMatcher(self._tokenizer, grammar, log_level=0)
+        return None if compact.is_error() else compact
 
     def _compile(self, constraint: Constraint) -> LLMatcher:
         from llguidance import LLMatcher

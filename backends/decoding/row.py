@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ...middleware.types import FinishReason, Usage
-from .automaton import Matcher
+from ...middleware.types import Enforcement, FinishReason, Usage
+from .automaton import Matcher, forced_token, unpack
+from .closing import Closing
+from .guessing import Guesser
 from .sampling import Sampler
 from .stream import Detokenizer, StopFilter
 
@@ -20,6 +22,8 @@ class Row:
     """One request of a batch: what it still may do and what it has written.
 
     ``key`` tells the caller which request it is. ``finish_reason`` is None until the row ends.
+    Tokens beyond ``num_read`` (of prompt and answer) are certain but not read by the model yet;
+    ``draft`` are guesses at what follows them, to be read along and checked in the same pass.
     """
 
     key: int
@@ -30,9 +34,15 @@ class Row:
     detokenizer: Detokenizer
     stop: StopFilter
     matcher: Matcher | None = None
+    guesser: Guesser | None = None
+    closing: Closing | None = None
     tokens: list[int] = field(default_factory=list[int])
     text: str = ""
     finish_reason: FinishReason | None = None
+    num_read: int = 0
+    num_forced: int = 0
+    num_passes: int = 0
+    draft: list[int] = field(default_factory=list[int])
 
     @property
     def length(self) -> int:
@@ -42,40 +52,115 @@ class Row:
     @property
     def usage(self) -> Usage:
         """What the row has cost so far."""
-        return Usage(prompt_tokens=len(self.prompt), completion_tokens=len(self.tokens))
+        return Usage(
+            prompt_tokens=len(self.prompt),
+            completion_tokens=len(self.tokens),
+            forced_tokens=self.num_forced,
+        )
 
-    def choose(self, logits: torch.Tensor) -> int:
-        """Return the next token. ``logits``: [vocabulary].
+    @property
+    def enforced(self) -> Enforcement | None:
+        """How far the answer was held to its constraint, None without one."""
+        if self.matcher is None:
+            return None
+        return replace(
+            getattr(self.matcher, "enforcement", Enforcement("full")), was_closed=self.was_closed
+        )
+
+    @property
+    def was_closed(self) -> bool:
+        """Whether the answer was brought to its end early, to fit ``max_tokens``."""
+        return self.closing is not None and self.closing.was_needed
+
+    def unread(self, limit: int | None = None) -> list[int]:
+        """Return the certain tokens that come next, at most ``limit`` of them."""
+        prompt = len(self.prompt)
+        if self.num_read >= prompt:
+            unread = self.tokens[self.num_read - prompt :]
+        else:
+            unread = [*self.prompt[self.num_read :], *self.tokens]
+        return unread if limit is None else unread[:limit]
+
+    def start(self) -> str:
+        """Take the tokens that are certain before anything was read; returns their text.
 
         Raises UnsupportedConstraint when the constraint outgrew the automaton.
         """
+        return self._run_ahead()
+
+    def take(self, logits: torch.Tensor) -> str:
+        """Take the next tokens and return the text that has become certain.
+
+        ``logits``: [1 + len(draft), vocabulary], after the last certain token and after each
+        token of the draft. A guess that the model would have chosen itself is kept, so that the
+        answer is the one without guesses. Raises UnsupportedConstraint when the constraint
+        outgrew the automaton.
+        """
+        draft, self.draft = self.draft, []
+        delta = ""
+        accepted = 0
+        for place in range(len(draft) + 1):
+            token = self._choose(logits[place])
+            delta += self._append(token)
+            if self.finish_reason:
+                return delta
+            if place == len(draft) or token != draft[place]:
+                break
+            accepted += 1
+            self.num_read += 1  # it has been read already, as a guess
+            self.num_forced += 1
+        if draft and self.guesser is not None:
+            self.guesser.learn(len(draft), accepted)
+        return delta + self._run_ahead()
+
+    def _choose(self, logits: torch.Tensor) -> int:
+        """Return the next token. ``logits``: [vocabulary]."""
         if self.matcher is None:
             return self.sampler.pick(logits)
         import torch
 
-        from .automaton import forced_token, unpack
-
         mask = self.matcher.mask()
-        if (token := forced_token(mask)) is not None:
-            return token
-        allowed = torch.as_tensor(unpack(mask, logits.shape[-1]), device=logits.device)
-        return self.sampler.pick(logits.masked_fill(~allowed, float("-inf")))
+        if (token := forced_token(mask)) is None:
+            allowed = torch.as_tensor(unpack(mask, logits.shape[-1]), device=logits.device)
+            token = self.sampler.pick(logits.masked_fill(~allowed, float("-inf")))
+        if self.closing is not None:
+            token = self.closing.choose(self.matcher, token, self.max_tokens - len(self.tokens))
+        return token
 
-    def append(self, token: int) -> str:
+    def _append(self, token: int) -> str:
         """Take a token and return the text that has become certain."""
         self.tokens.append(token)
         if self.matcher is not None:
             self.matcher.advance(token)
         if token in self.eos:
             return self._end("stop")
-        delta = self.stop.push(self.detokenizer.push(token))
+        piece = self.detokenizer.push(token)
+        if self.guesser is not None:
+            self.guesser.push(piece)
+        delta = self.stop.push(piece)
         self.text += delta
         if self.stop.is_hit:
             self.finish_reason = "stop"
         elif self.matcher is not None and self.matcher.is_finished:
-            return delta + self._end("stop")
+            return delta + self._end("length" if self.was_closed else "stop")
         elif len(self.tokens) >= self.max_tokens:
+            if self.closing is not None and self.matcher is not None and self.matcher.is_complete:
+                self.closing.was_needed = True
             return delta + self._end("length")
+        return delta
+
+    def _run_ahead(self) -> str:
+        """Take the tokens that the constraint forces, and guess at those after them."""
+        if self.matcher is None:
+            return ""
+        delta = ""
+        for token in self.matcher.forced():
+            delta += self._append(token)
+            self.num_forced += 1
+            if self.finish_reason:
+                return delta
+        if self.guesser is not None:
+            self.draft = self.guesser.guess()[: self.max_tokens - len(self.tokens) - 1]
         return delta
 
     def _end(self, reason: FinishReason) -> str:
