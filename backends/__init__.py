@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ..middleware.errors import InvalidRequest
 from .base import Backend, Capabilities, Job
-from .openai import OpenAIBackend, shown_url
+from .openai import OpenAIBackend
+from .openai_urls import shown_url
 from .transformers import TransformersBackend
 
 __all__ = [

@@ -16,9 +16,11 @@ class Capabilities:
 
     ``max_batch`` requests fit in one ``generate`` call, and ``max_concurrency`` such calls may run
     at a time: (8, 1) is an engine in process that wants full batches, (1, 16) is a server that
-    batches by itself. ``constraints`` are the kinds that it enforces while it decodes.
+    batches by itself. ``constraints`` are the kinds that it takes; how far it kept to one is in
+    the response's ``enforced``.
     ``tokenizer`` is a name or folder with which its tokens can be counted, None if unknown.
     ``can_prefill``: a request that ends with an assistant message is continued from there.
+    ``engine`` is the server's software and version, "" where it does not say.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Capabilities:
     context_length: int | None = None
     tokenizer: str | None = None
     can_prefill: bool = False
+    engine: str = ""
 
 
 @dataclass(slots=True)

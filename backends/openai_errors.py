@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     import openai
 
 _BEARER = re.compile(r"(?i)(bearer\s+|\bsk-)[\w.*-]+")
-_CONSTRAINT = re.compile(r"(?i)response_format|json_schema|schema|grammar|structured")
+_CONSTRAINT = re.compile(
+    r"(?i)response_?format|schema|grammar|structured|guided|regex|pattern|ebnf|xgrammar|outlines"
+)
+# Ollama and older llama.cpp say with status 500 that they cannot read a schema.
+_UNREADABLE = re.compile(
+    r"(?i)JSON schema conversion failed|invalid JSON schema|failed to parse grammar|grammar error"
+)
 
 
 def translate(
@@ -31,8 +37,8 @@ def translate(
     """Return what an exception of the client means to our caller.
 
     ``url`` is shown; ``key`` and the texts of ``prompt`` are cut out of everything the server
-    said. ``constrained``: the
-    request asked for a format, so a refusal that speaks of it is UnsupportedConstraint.
+    said. ``constrained``: the request asked for a format, so a refusal that speaks of it is
+    UnsupportedConstraint.
     """
     import openai
 
@@ -53,6 +59,8 @@ def translate(
             retryable=True,
         )
     if isinstance(error, openai.APIError):  # an error event inside a stream
+        if constrained and _CONSTRAINT.search(error.message):  # SGLang says it there, with 200
+            return UnsupportedConstraint(f"{url} refused the constraint: {scrub(error.message)}")
         code = str(error.code or error.type or "")
         retryable = code in ("429", "server_error", "rate_limit_exceeded") or code.startswith("5")
         return BackendError(
@@ -107,6 +115,8 @@ def _status(
         return BackendError(f"{url} refused the API key ({said}); pass api_key or OPENAI_API_KEY")
     if status == 404:
         return BackendError(f"{url} has no such model or path ({said}); check both")
+    if constrained and status == 500 and _UNREADABLE.search(said):
+        return UnsupportedConstraint(f"{url} refused the constraint: {said}")
     if status in (400, 413, 422):
         if constrained and _CONSTRAINT.search(said):
             return UnsupportedConstraint(f"{url} refused the constraint: {said}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from engine.wire import Server, serving
 
-from headrace.backends import Backend, Job, TransformersBackend
+from headrace.backends import Backend, Job, OpenAIBackend, TransformersBackend
 from headrace.backends.decoding.automaton import Compiler
 from headrace.backends.local import LocalModel
 from headrace.middleware.errors import HeadraceError
@@ -31,6 +32,7 @@ class Answer:
 
 
 Ask = Callable[[Backend, Sequence[Request]], Awaitable[list[Answer]]]
+Make = Callable[..., OpenAIBackend]
 
 
 @pytest.fixture(scope="session")
@@ -74,3 +76,23 @@ def tokenizer(local: LocalModel) -> Any:
 @pytest.fixture(scope="session")
 def compiler(local: LocalModel) -> Compiler:
     return local.compiler
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as state:
+        yield state
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    made: list[OpenAIBackend] = []
+
+    def make(*args: Any, **fields: Any) -> OpenAIBackend:
+        made.append(OpenAIBackend(*args, **fields))
+        return made[-1]
+
+    yield make
+    for backend in made:
+        await backend.close()
+        await backend.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -29,11 +30,16 @@ from headrace.middleware.types import (
 
 Answering = Callable[[dict[str, Any]], Awaitable[Response]]
 DONE = b"data: [DONE]\n\n"
+KEY = "sk-very-secret-1234567890"
 
 
 @dataclass
 class Server:
-    """A server in a thread. ``script`` answers chat completions; bodies are kept."""
+    """A server in a thread. ``script`` answers chat completions; bodies are kept.
+
+    ``pages`` are what else it has, by path; ``asked`` are the paths that were asked for, and
+    ``page_status`` what it answers for the others.
+    """
 
     url: str
     script: Answering | None = None
@@ -42,10 +48,19 @@ class Server:
     )
     bodies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     keys: list[str] = field(default_factory=list[str])
+    pages: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    asked: list[str] = field(default_factory=list[str])
+    page_status: int = 404
     num_aborted: int = 0
 
     async def list_models(self, request: HTTPRequest) -> Response:
         return JSONResponse({"object": "list", "data": self.models})
+
+    async def page(self, request: HTTPRequest) -> Response:
+        self.asked.append(request.url.path)
+        if request.url.path in self.pages:
+            return JSONResponse(self.pages[request.url.path])
+        return JSONResponse({"detail": "Not Found"}, self.page_status)
 
     async def complete(self, request: HTTPRequest) -> Response:
         self.bodies.append(await request.json())
@@ -63,6 +78,7 @@ def serving() -> Iterator[Server]:
     routes = [
         Route("/v1/models", state.list_models),
         Route("/v1/chat/completions", state.complete, methods=["POST"]),
+        Route("/{path:path}", state.page),
     ]
     config = uvicorn.Config(
         Starlette(routes=routes), log_level="critical", lifespan="off", ws="none"
@@ -82,13 +98,23 @@ def chunk(delta: dict[str, Any] | None = None, reason: str | None = None, **fiel
     return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
+def _constraint(body: dict[str, Any]) -> Constraint | None:
+    """Read response_format and vLLM's structured_outputs, and as servers do nothing else."""
+    wanted: dict[str, Any] = body.get("structured_outputs") or {}
+    if (body.get("response_format") or {}).get("type") == "json_schema":
+        wanted = {"json": body["response_format"]["json_schema"]["schema"]}
+    if "json" in wanted:
+        return Constraint("json_schema", json.dumps(wanted["json"]))
+    if "regex" in wanted:
+        return Constraint("regex", wanted["regex"])
+    return Constraint("choice", tuple(wanted["choice"])) if "choice" in wanted else None
+
+
 def serves(engine: Backend) -> Answering:
     """Serve an engine as /v1/chat/completions, streamed or whole."""
 
     async def script(body: dict[str, Any]) -> Response:
-        constraint = None
-        if form := body.get("response_format"):
-            constraint = Constraint("json_schema", json.dumps(form["json_schema"]["schema"]))
+        constraint = _constraint(body)
         messages = tuple(Message.from_dict(message) for message in body["messages"])
         sampling = Sampling(max_tokens=body.get("max_tokens"))
         request = Request(messages, constraint=constraint, sampling=sampling)
@@ -119,5 +145,33 @@ def serves(engine: Backend) -> Answering:
         if body.get("stream"):
             return StreamingResponse(stream(), media_type="text/event-stream")
         return JSONResponse(await whole())
+
+    return script
+
+
+HELLO = [
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": "Hello"}),
+    chunk({}, "stop"),
+]
+
+
+def sends(*pieces: bytes, pause: float = 0.0, content_type: str = "text/event-stream") -> Answering:
+    async def script(body: dict[str, Any]) -> Response:
+        async def stream() -> AsyncIterator[bytes]:
+            for piece in pieces:
+                yield piece
+                await asyncio.sleep(pause)
+
+        return StreamingResponse(stream(), media_type=content_type)
+
+    return script
+
+
+def fails(
+    status: int, message: str = "no", headers: dict[str, str] | None = None, **error: Any
+) -> Answering:
+    async def script(body: dict[str, Any]) -> Response:
+        return JSONResponse({"error": {"message": message, **error}}, status, headers)
 
     return script
