@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import re
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,9 +17,12 @@ def constraint(spec: Any) -> Constraint:
     r"""Return what the output must look like as a Constraint.
 
     ``spec`` is a JSON schema (a mapping, or the ``Path`` of a .json file), a pydantic model, a
-    dataclass, a TypedDict or any other type that pydantic knows, a compiled regular expression,
-    a sequence of choices, a ``Literal`` or ``Enum`` of strings, one of Outlines' output types, or
-    a Constraint. A type also parses: ``response.parsed`` is an instance of it. Raises
+    dataclass, a TypedDict, a NamedTuple, a union or any other type that pydantic knows, a function
+    (its arguments as an object), a compiled regular expression, a sequence of choices, a
+    ``Literal`` or ``Enum`` of strings, the ``Path`` of a .lark or .gbnf grammar, one of Outlines'
+    output types or DSL terms, or a Constraint (of ``headrace.grammar`` or ``headrace.template``).
+    A type also parses: ``response.parsed`` is an instance of it, for a function a dict of its
+    arguments. Properties are written in the schema's order, so put reasoning first. Raises
     InvalidRequest for anything else, with what is wrong.
 
     >>> constraint(["yes", "no"]).spec
@@ -46,8 +46,14 @@ def constraint(spec: Any) -> Constraint:
             )
         case Sequence():
             return choice([*spec])
+        case _ if type(spec).__module__.split(".")[0] == "outlines":
+            from .outlines_types import from_outlines
+
+            return from_outlines(spec)
         case _:
-            return _from_type(spec)
+            from .python_types import from_type
+
+            return from_type(spec)
 
 
 def choice(options: Sequence[Any]) -> Constraint:
@@ -97,6 +103,11 @@ def _from_pattern(pattern: re.Pattern[Any]) -> Constraint:
     """Take the flags of a compiled pattern along."""
     if isinstance(pattern.pattern, bytes):
         raise InvalidRequest("the pattern is of bytes; compile one of text")
+    if pattern.flags & re.A and re.search(r"\\[dwsDWSbB]", pattern.pattern):
+        raise InvalidRequest(
+            f"{pattern.pattern!r:.60} is compiled with re.ASCII, which engines do not know; write "
+            "[0-9] for \\d, [A-Za-z0-9_] for \\w, without the flag"
+        )
     flags = "".join(
         letter
         for letter, flag in (("i", re.I), ("m", re.M), ("s", re.S), ("x", re.X))
@@ -106,6 +117,10 @@ def _from_pattern(pattern: re.Pattern[Any]) -> Constraint:
 
 
 def _from_file(path: Path) -> Constraint:
+    if path.suffix in (".lark", ".gbnf"):
+        from .grammars import grammar
+
+        return grammar(path)
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -117,53 +132,3 @@ def _from_file(path: Path) -> Constraint:
             f"the schema {path} is a JSON {type(schema).__name__}; a JSON schema is an object"
         )
     return json_schema(cast("dict[str, Any]", schema))
-
-
-def _from_type(spec: Any) -> Constraint:
-    if type(spec).__module__.split(".")[0] == "outlines":
-        return _from_outlines(spec)
-    if typing.get_origin(spec) is typing.Literal and all(
-        isinstance(value, str) for value in typing.get_args(spec)
-    ):
-        return choice(typing.get_args(spec))
-    if isinstance(spec, type) and issubclass(spec, enum.Enum):
-        values: list[Any] = [member.value for member in spec]
-        if all(isinstance(value, str) for value in values):
-            return replace(choice(values), parse=spec)
-    if not isinstance(spec, type) and typing.get_origin(spec) is None:
-        raise InvalidRequest(
-            f"{spec!r:.80} is no constraint: pass a JSON schema, a pydantic model or another type, "
-            "re.compile(...) or a list of choices"
-        )
-    from pydantic import TypeAdapter
-    from pydantic.errors import PydanticUserError
-
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", spec))
-        schema = adapter.json_schema()
-    except PydanticUserError as error:
-        first = str(error).partition("\n")[0]
-        raise InvalidRequest(f"{spec!r} has no JSON schema: {first}") from None
-    return json_schema(_closed(schema), adapter.validate_json)
-
-
-def _closed(schema: Any) -> Any:
-    """Forbid properties that the type does not have: a model would go on inventing them."""
-    if isinstance(schema, list):
-        return [_closed(item) for item in cast("Sequence[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    closed = {key: _closed(value) for key, value in cast("dict[str, Any]", schema).items()}
-    if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
-        closed.setdefault("additionalProperties", False)
-    return closed
-
-
-def _from_outlines(spec: Any) -> Constraint:
-    from outlines.types.dsl import CFG, JsonSchema, to_regex
-
-    if isinstance(spec, JsonSchema):
-        return json_schema(json.loads(spec.schema))
-    if isinstance(spec, CFG):
-        raise InvalidRequest("grammars are not taken yet; use a regex or a JSON schema")
-    return regex(to_regex(spec))

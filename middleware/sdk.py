@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
@@ -20,6 +20,7 @@ from .constrain import Constrain
 from .constraints import constraint as make_constraint
 from .dispatcher import Dispatcher
 from .errors import InvalidRequest
+from .objects import PartialObject, partial_objects
 from .pipeline import Pipeline
 from .plan import Plan
 from .rerank import Rerank
@@ -223,6 +224,38 @@ def generate(
     return Pipeline(chain, dispatcher, loop=loop).run_sync(request)
 
 
+def stream_objects(
+    prompt: PromptLike,
+    constraint: Any,
+    *,
+    grow: bool = False,
+    documents: Sequence[DocumentLike] = (),
+    backend: str | Backend | None = None,
+    model: str | None = None,
+    rate: float | None = None,
+    top_k: int | None = None,
+    max_tokens: int | None = None,
+) -> Iterator[PartialObject]:
+    """Answer a prompt as an object, and yield it as far as it is certain while it is written.
+
+    ``constraint`` is what ``headrace.constraint`` takes, and the other arguments those of
+    ``generate``. Each ``PartialObject.value`` holds the fields that are finished (with ``grow``,
+    also the text that is being written); the last one is the validated value, with the response.
+    An answer that turns out to be invalid is not asked for again: what was shown of it is.
+    ``partial_objects`` is the asynchronous form, for any pipeline.
+    """
+    request = make_request(
+        prompt, documents=documents, constraint=constraint, max_tokens=max_tokens
+    )
+    if request.constraint is None:
+        raise InvalidRequest("stream_objects needs a constraint; stream text with a Pipeline")
+    dispatcher, loop = _engine(backend, model)
+    tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
+    chain = stages(request, rate=rate, top_k=top_k, tokenizer=tokenizer, retries=0)
+    events = Pipeline(chain, dispatcher, loop=loop).stream(request)
+    return loop.iterate(partial_objects(events, request.constraint, grow=grow))
+
+
 def make_request(
     prompt: PromptLike,
     *,
@@ -246,6 +279,7 @@ def stages(
     top_k: int | None = None,
     plan: PlanStrategy = "auto",
     tokenizer: str | None = None,
+    retries: int = 1,
 ) -> list[Middleware]:
     """Return the stages that the request has use for, in their usual order."""
     chain: list[Middleware] = []
@@ -255,7 +289,7 @@ def stages(
         last_user: Literal["keep", "context"] = "keep" if request.documents else "context"
         chain.append(Compress(rate, tokenizer=tokenizer, last_user=last_user))
     chain.append(Plan(plan))
-    chain.append(Constrain())
+    chain.append(Constrain(retries=retries))
     return chain
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, get_args
 
 from .errors import InvalidRequest
 from .report import Report
@@ -150,12 +150,41 @@ class Constraint:
     ``spec`` is the schema as canonical JSON text, the pattern, the choices, the grammar (Lark, as
     llguidance reads it), or the template's parts as JSON text: hashable, so that a compiled
     automaton can be cached by it. ``parse`` turns the finished text into a value and
-    does not take part in comparisons. Make one with ``headrace.constraint(...)``.
+    does not take part in comparisons; None is the kind's own reading (JSON values, a template's
+    fields, the text). Make one with ``headrace.constraint(...)``.
     """
 
     kind: ConstraintKind
     spec: str | tuple[str, ...]
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return kind and spec as JSON values.
+
+        ``parse`` is code and is left out: what ``from_dict`` reads parses to plain values.
+
+        >>> Constraint.from_dict(Constraint("choice", ("yes", "no")).to_dict())
+        Constraint(kind='choice', spec=('yes', 'no'))
+        """
+        spec = self.spec if isinstance(self.spec, str) else list(self.spec)
+        return {"kind": self.kind, "spec": spec}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Constraint:
+        """Read what ``to_dict`` wrote. Raises InvalidRequest for anything else."""
+        kind: Any = data.get("kind")
+        spec: Any = data.get("spec")
+        if kind not in get_args(ConstraintKind):
+            kinds = ", ".join(get_args(ConstraintKind))
+            raise InvalidRequest(f"a constraint's kind is one of {kinds}, got {kind!r:.40}")
+        if kind == "choice" and isinstance(spec, (list, tuple)):
+            options = tuple(cast("Sequence[Any]", spec))
+            if options and all(isinstance(option, str) for option in options):
+                return cls("choice", options)
+        if kind == "choice" or not isinstance(spec, str):
+            wanted = "a list of texts" if kind == "choice" else "a text"
+            raise InvalidRequest(f"a {kind} constraint's spec is {wanted}, got {spec!r:.60}")
+        return cls(kind, spec)
 
 
 @dataclass(frozen=True, slots=True)

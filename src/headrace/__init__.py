@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         Truncated,
         UnsupportedConstraint,
     )
+    from .middleware.grammars import grammar
+    from .middleware.objects import PartialObject, partial_objects
     from .middleware.pipeline import Pipeline
     from .middleware.plan import Plan
     from .middleware.report import Report, StageReport
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
         compress_tools,
         generate,
         rerank,
+        stream_objects,
     )
     from .middleware.summarise import Summarise
+    from .middleware.template import template
     from .middleware.transform import Transform
     from .middleware.types import (
         Constraint,
@@ -74,6 +78,7 @@ __all__ = [
     "Middleware",
     "ModelUnavailable",
     "Overloaded",
+    "PartialObject",
     "Pipeline",
     "Plan",
     "Report",
@@ -94,8 +99,12 @@ __all__ = [
     "compress_tools",
     "constraint",
     "generate",
+    "grammar",
+    "partial_objects",
     "recover",
     "rerank",
+    "stream_objects",
+    "template",
 ]
 
 _HOMES = {
@@ -109,12 +118,15 @@ _HOMES = {
         "BackendError DeadlineExceeded HeadraceError InvalidRequest ModelUnavailable "
         "Overloaded Truncated UnsupportedConstraint"
     ),
+    "middleware.grammars": "grammar",
+    "middleware.objects": "PartialObject partial_objects",
     "middleware.pipeline": "Pipeline",
     "middleware.plan": "Plan",
     "middleware.report": "Report StageReport",
     "middleware.rerank": "Rerank",
-    "middleware.sdk": "compress compress_documents compress_tools generate rerank",
+    "middleware.sdk": "compress compress_documents compress_tools generate rerank stream_objects",
     "middleware.summarise": "Summarise",
+    "middleware.template": "template",
     "middleware.transform": "Transform",
     "middleware.types": (
         "Constraint Document Event Finished Handler Message Middleware Request Response "

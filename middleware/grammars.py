@@ -1,0 +1,120 @@
+"""Context-free grammars: read, converted, and held against finished texts."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import InvalidRequest
+from .types import Constraint
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+
+_EOS = 256
+_CACHED = 64
+
+
+def grammar(text: str | Path) -> Constraint:
+    r"""Return the constraint that the output is a sentence of this grammar.
+
+    ``text`` is a grammar in Lark as llguidance reads it (rules in small letters, terminals in
+    capitals, ``%json {...}`` for a JSON schema; the first rule is ``start``), in GBNF (llama.cpp's
+    form, the first rule is ``root``), or the Path of a .lark or .gbnf file. Raises InvalidRequest
+    when it is none of them, with the place.
+
+    >>> grammar('start: "yes" | "no" " "*').kind
+    'grammar'
+    """
+    if isinstance(text, Path):
+        return _from_file(text)
+    if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest(f"a grammar is a text in Lark or GBNF, got {text!r:.60}")
+    is_gbnf = re.search(r"(?m)^\s*root\s*::=", text) is not None
+    lark = _from_gbnf(text) if is_gbnf else text
+    if error := _template(lark).get_error():
+        raise InvalidRequest(f"the grammar cannot be read: {_first_line(error)}")
+    return Constraint("grammar", lark, str)
+
+
+def num_valid(lark: str, text: str) -> tuple[int, bool]:
+    """Return how many characters may begin a sentence of the grammar, and if all are a whole one.
+
+    Raises InvalidRequest for a grammar that cannot be read.
+    """
+    matcher = _template(lark).deep_copy()
+    if error := matcher.get_error():
+        raise InvalidRequest(f"the grammar cannot be read: {_first_line(error)}")
+    data = text.encode("utf-8", "surrogatepass")
+    taken = matcher.try_consume_tokens([*data])
+    whole = data[:taken].decode("utf-8", "ignore")
+    return len(whole), taken == len(data) and matcher.is_accepting()
+
+
+def grammar_violation(lark: str, text: str) -> str | None:
+    """Return what is wrong with the text in a few words, None when it is a sentence."""
+    valid, is_whole = num_valid(lark, text)
+    if is_whole:
+        return None
+    if valid == len(text):
+        return "the text ends in the middle of the grammar's sentence"
+    return f"{text[valid:]!r:.40} at character {valid} is not in the grammar"
+
+
+def _from_file(path: Path) -> Constraint:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidRequest(f"cannot read the grammar {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"the grammar {path} is no UTF-8 text") from None
+    return grammar(_with_root(text) if path.suffix == ".gbnf" else text)
+
+
+def _with_root(text: str) -> str:
+    if re.search(r"(?m)^\s*root\s*::=", text) is None:
+        raise InvalidRequest("a GBNF grammar begins with the rule root ::= ...; it has none")
+    return text
+
+
+def _from_gbnf(text: str) -> str:
+    from llguidance.gbnf_to_lark import gbnf_to_lark
+
+    try:
+        return gbnf_to_lark(text)
+    except Exception as error:  # llguidance raises plain Exception for a missing rule
+        raise InvalidRequest(f"the GBNF grammar cannot be read: {error!s:.160}") from None
+
+
+@lru_cache(maxsize=_CACHED)
+def _template(lark: str) -> LLMatcher:
+    from llguidance import LLMatcher
+
+    try:
+        return LLMatcher(_bytes(), LLMatcher.grammar_from_lark(lark), log_level=0)
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequest(f"the grammar cannot be read: {error!s:.160}") from None
+
+
+@lru_cache(maxsize=1)
+def _bytes() -> LLTokenizer:
+    """Return a tokenizer whose tokens are the bytes: a check needs no model's."""
+    from llguidance import LLTokenizer, TokenizerWrapper
+
+    class Bytes:
+        eos_token_id = _EOS
+        bos_token_id = None
+        tokens = (*(bytes([byte]) for byte in range(_EOS)), b"")
+        special_token_ids = (_EOS,)
+
+        def __call__(self, data: bytes) -> list[int]:
+            return [*data]
+
+    return LLTokenizer(TokenizerWrapper(Bytes()), n_vocab=_EOS + 1)
+
+
+def _first_line(message: str) -> str:
+    line = next((line.strip() for line in message.splitlines() if line.strip()), "no reason given")
+    return f"{line:.200}"

@@ -1,0 +1,109 @@
+"""Answers that were cut: how far they are good, and what they lack."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from .check import PATTERN_SECONDS
+from .errors import Truncated
+from .grammars import num_valid
+from .matching import Live
+from .partial import PartialJson, PartialTemplate
+from .template import Template
+from .types import Constraint, Response
+
+_NAMED = 4
+# What leads to a required property; nothing that runs a pattern of the schema.
+_KEYWORDS = ("$ref", "allOf", "items", "prefixItems", "properties", "required")
+
+
+def truncated(response: Response, constraint: Constraint) -> Truncated:
+    """Return the error for an answer that reached its limit of tokens before it was complete."""
+    text = valid_prefix(response.text, constraint)
+    hint = ""
+    if constraint.kind == "json_schema" and "additionalProperties" not in constraint.spec:
+        hint = ', or close the schema with "additionalProperties": false'
+    lacks = _lacks(text, constraint)
+    return Truncated(
+        f"the output was cut after {response.usage.completion_tokens} tokens, before the "
+        f"{constraint.kind} was complete{f' (it lacks {lacks})' if lacks else ''}; raise "
+        f"max_tokens{hint} (what there is of the text is in the error's .text)",
+        text=text,
+    )
+
+
+def valid_prefix(text: str, constraint: Constraint) -> str:
+    """Return the longest beginning of the text that a valid answer can begin with.
+
+    For a JSON schema: that a JSON text can begin with.
+    """
+    spec: Any = constraint.spec
+    match constraint.kind:
+        case "json_schema":
+            reader = PartialJson()
+            reader.push(text)
+            return text[: reader.num_valid]
+        case "grammar":
+            return text[: num_valid(spec, text)[0]]
+        case "choice":
+            return _longest(text, lambda part: any(one.startswith(part) for one in spec))
+        case "regex":
+            return _longest(text, lambda part: _may_match(spec, part))
+        case "template":
+            parts = Template.from_spec(spec).parts
+            return _longest(text, lambda part: Live(parts, part).is_live())
+
+
+def _longest(text: str, is_beginning: Callable[[str], bool]) -> str:
+    """Return the longest beginning that is one; the beginnings of one are ones too."""
+    try:
+        end = bisect_left(range(1, len(text) + 1), True, key=lambda n: not is_beginning(text[:n]))
+    except TimeoutError:
+        return text
+    return text[:end]
+
+
+def _may_match(pattern: str, text: str) -> bool:
+    import regex
+
+    return bool(regex.fullmatch(pattern, text, partial=True, timeout=PATTERN_SECONDS))
+
+
+def _lacks(text: str, constraint: Constraint) -> str:
+    if constraint.kind == "template":
+        reader = PartialTemplate(cast("str", constraint.spec))
+        reader.push(text)
+        names = [one.name for one in reader.template.fields if one.name not in reader.value]
+        return ", ".join(names[:_NAMED])
+    if constraint.kind != "json_schema":
+        return ""
+    json_reader = PartialJson(grow=True)
+    json_reader.push(text)
+    lacks = [json_reader.open] if json_reader.open else []
+    if json_reader.has_value:
+        required = _required(json.loads(cast("str", constraint.spec)), json_reader.value)
+        lacks += [*required][:_NAMED]
+    return ", ".join(lacks)
+
+
+def _required(schema: Any, value: Any) -> Iterator[str]:
+    """Yield the JSON pointers of required properties that are not there."""
+    from jsonschema import validators
+
+    library: Any = validators
+    draft = library.validator_for(schema)
+    known = {name: rule for name, rule in draft.VALIDATORS.items() if name in _KEYWORDS}
+    only = library.create(draft.META_SCHEMA, validators=known)
+    seen: set[str] = set()
+    try:
+        for error in only(schema).iter_errors(value):
+            for name in error.validator_value if error.validator == "required" else ():
+                pointer = "".join(f"/{step}" for step in (*error.absolute_path, name))
+                if name not in error.instance and pointer not in seen:
+                    seen.add(pointer)
+                    yield pointer
+    except RecursionError:
+        return
