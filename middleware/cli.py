@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -125,6 +126,13 @@ def ask(
     choice: Annotated[
         list[str] | None, typer.Option(help="A possible answer; repeat for more.")
     ] = None,
+    grammar: Annotated[
+        Path | None, typer.Option(help="Grammar file for the answer: .lark or .gbnf.")
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(help="Text with fields: {name}, {age:int}, {ok:bool}, {mood:good|bad}."),
+    ] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Length of the answer.")] = None,
     stream: Annotated[bool, typer.Option(help="Print the answer as it is written.")] = True,
     as_json: Json = False,
@@ -138,7 +146,7 @@ def ask(
     from .sdk import make_request, stages
     from .types import Finished, Response, TextDelta
 
-    constraint = _constraint(schema, regex, choice)
+    constraint = _constraint(schema, regex, choice, grammar, template)
     if report is not None:
         check_writable(report)
     if question == "-":
@@ -222,21 +230,28 @@ def doctor(
         raise typer.Exit(EXIT_FAILURE)
 
 
-def _constraint(schema: Path | None, regex: str | None, choice: list[str] | None) -> Any:
-    from . import constraints
+def _constraint(
+    schema: Path | None,
+    regex: str | None,
+    choice: list[str] | None,
+    grammar: Path | None,
+    template: str | None,
+) -> Any:
+    from . import constraints, grammars
+    from . import template as templates
 
-    given = [
-        name
-        for name, value in {"schema": schema, "regex": regex, "choice": choice}.items()
-        if value
-    ]
-    if len(given) > 1:
-        raise InvalidRequest(f"--{given[0]} and --{given[1]} exclude each other; pass one")
-    if schema is not None:
-        return constraints.constraint(schema)
-    if regex is not None:
-        return constraints.regex(regex)
-    return constraints.choice(choice) if choice else None
+    given: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+        "schema": (schema, constraints.schema_file),
+        "regex": (regex, constraints.regex),
+        "choice": (choice or None, constraints.choice),
+        "grammar": (grammar, grammars.grammar),
+        "template": (template, templates.template),
+    }
+    asked = {name: pair for name, pair in given.items() if pair[0] is not None}
+    if len(asked) > 1:
+        first, second, *_ = asked
+        raise InvalidRequest(f"--{first} and --{second} exclude each other; pass one")
+    return next((make(value) for value, make in asked.values()), None)
 
 
 def _plain(value: Any) -> Any:

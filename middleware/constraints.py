@@ -35,8 +35,12 @@ def constraint(spec: Any) -> Constraint:
             return spec
         case Mapping():
             return json_schema(cast("Mapping[str, Any]", spec))
+        case Path() if spec.suffix in (".lark", ".gbnf"):
+            from .grammars import grammar
+
+            return grammar(spec)
         case Path():
-            return _from_file(spec)
+            return schema_file(spec)
         case re.Pattern():
             return _from_pattern(spec)  # pyright: ignore[reportUnknownArgumentType]
         case str() | bytes():
@@ -116,11 +120,8 @@ def _from_pattern(pattern: re.Pattern[Any]) -> Constraint:
     return regex(f"(?{flags}){pattern.pattern}" if flags else pattern.pattern)
 
 
-def _from_file(path: Path) -> Constraint:
-    if path.suffix in (".lark", ".gbnf"):
-        from .grammars import grammar
-
-        return grammar(path)
+def schema_file(path: Path) -> Constraint:
+    """Return the constraint of a JSON schema's file. Raises InvalidRequest."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -137,10 +137,10 @@ def template(text: str, /, **fields: Any) -> Constraint:
     r"""Return the constraint that the output is this text with its fields filled in.
 
     ``{name}`` is a field, ``{{`` and ``}}`` are braces. What a field holds is said in the text
-    (``{age:int}``; also float, bool and str) or by keyword, as anything that
-    ``headrace.constraint`` takes but a grammar or template; ``int``, ``float`` and ``bool`` are
-    written plainly, other types as JSON. A field without a word, or of ``str``, is free text: it
-    ends where the text behind it begins (up to its first line breaks), and at the end of the
+    (``{age:int}``; also float, bool and str, or ``{mood:happy|sad}``) or by keyword, as anything
+    that ``headrace.constraint`` takes but a grammar or template; ``int``, ``float`` and ``bool``
+    are written plainly, other types as JSON. A field without a word, or of ``str``, is free text:
+    it ends where the text behind it begins (up to its first line breaks), and at the end of the
     template where the model ends it. Two fields need a text between them. Raises InvalidRequest.
 
     >>> made = template("Age: {age:int}\nMood: {mood}", mood=["happy", "sad"])
@@ -206,11 +206,12 @@ def _pieces(text: str) -> list[tuple[str, str | None, str]]:
 def _field(name: str, word: str, given: Mapping[str, Any], behind: str) -> Field:
     if word and name in given:
         raise InvalidRequest(f"{{{name}:{word}}} is said twice: leave :{word} or {name}= out")
-    if word and word not in _WORDS:
+    if word and word not in _WORDS and "|" not in word:
         raise InvalidRequest(
-            f"{{{name}:{word}}} is none of {', '.join(_WORDS)}; say it by keyword, {name}=..."
+            f"{{{name}:{word}}} is none of {', '.join(_WORDS)} and no choice|of|texts; say it by "
+            f"keyword, {name}=..."
         )
-    what = _WORDS[word] if word else given.get(name, str)
+    what = _WORDS.get(word, word.split("|")) if word else given.get(name, str)
     if what is str:
         return Field(name, "text", until=_until(behind))
     if isinstance(what, type) and what in (int, float, bool):

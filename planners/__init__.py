@@ -2,6 +2,7 @@
 
 from .budget import fitting_nodes
 from .graph import Item, Node, Plan, edges
+from .language import plan_pattern
 from .parser import Mode, PlanParser, parse_plan
 from .router import Route, forbidden, route
 from .run import PlannedAnswer
@@ -18,5 +19,6 @@ __all__ = [
     "fitting_nodes",
     "forbidden",
     "parse_plan",
+    "plan_pattern",
     "route",
 ]

@@ -29,8 +29,7 @@ def read(made: Constraint, text: str) -> Any:
 
 def test_fields_come_back_as_their_types() -> None:
     made = template(
-        "{{{name}}} is {age:int}, {height:float} m, {tall:bool}; {mood}; {item}; {code}.",
-        mood=["happy", "sad"],
+        "{{{name}}} is {age:int}, {height:float} m, {tall:bool}; {mood:happy|sad}; {item}; {code}.",
         item=Item,
         code=re.compile("[A-Z]{2}"),
     )
@@ -118,7 +117,8 @@ def test_a_fields_own_schema_and_type_are_checked_with_their_path() -> None:
         ("{}", {}, "a field's name"),
         ("{a.b}", {}, "a field's name"),
         ("{a!r}", {}, "a field's name"),
-        ("{a:date}", {}, "is none of str, int, float, bool"),
+        ("{a:date}", {}, "is none of str, int, float, bool and no choice"),
+        ("{a:x|}", {}, "non-empty texts"),
         ("{a:int}", {"a": int}, "said twice"),
         ("{a}", {"b": int}, "has no field {b}"),
         ("{a}", {"a": 42}, "no constraint"),
