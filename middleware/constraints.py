@@ -87,7 +87,7 @@ def json_schema(schema: Mapping[str, Any], parse: Callable[[str], Any] = strict_
 
     try:
         text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
-        validator_for(schema).check_schema(dict(schema))
+        validator_for(schema, jsonschema.Draft202012Validator).check_schema(dict(schema))
     except (TypeError, ValueError) as error:
         raise InvalidRequest(f"the schema is no JSON: {error}") from None
     except RecursionError:

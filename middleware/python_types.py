@@ -19,7 +19,9 @@ def from_type(spec: Any) -> Constraint:
     if inspect.isfunction(spec) or inspect.ismethod(spec) or inspect.isbuiltin(spec):
         return _from_signature(spec)
     if type(spec).__module__.split(".")[0] == "genson":
-        return json_schema(spec.to_schema())
+        schema: dict[str, Any] = spec.to_schema()
+        schema.pop("$schema", None)  # genson names a draft that there is not
+        return json_schema(schema)
     if typing.get_origin(spec) is typing.Literal and all(
         isinstance(value, str) for value in typing.get_args(spec)
     ):

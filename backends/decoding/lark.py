@@ -36,7 +36,7 @@ def template_grammar(spec: str, schema: Callable[[str], str] | None = None) -> s
 
     >>> print(template_grammar('["Age: ", {"name": "age", "kind": "regex", "spec": "[0-9]+"}]'))
     start: T0
-    T0: /Age\x{3A}\x{20}/ /(?:[0-9]+)/
+    T0: /Age\x3A\x20/ /(?:[0-9]+)/
     """
     names: list[str] = []
     rules: list[str] = []
@@ -121,8 +121,17 @@ def _first(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return the text as a pattern: everything but letters and digits by its code point."""
-    return "".join(c if c.isalnum() else f"\\x{{{ord(c):X}}}" for c in text)
+    """Return the text as a pattern: everything but letters and digits by its code point.
+
+    Written so that both Rust's and Python's engines read it.
+    """
+    return "".join(_escaped(c) for c in text)
+
+
+def _escaped(c: str) -> str:
+    if c.isalnum():
+        return c
+    return f"\\x{ord(c):02X}" if c.isascii() else f"\\U{ord(c):08X}"
 
 
 def slashed(pattern: str) -> str:

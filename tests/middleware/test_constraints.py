@@ -5,14 +5,17 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import outlines
+import outlines.types as ot
 import pytest
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from headrace import Constraint, InvalidRequest, constraint
+from headrace import Constraint, InvalidRequest, constraint, grammar, template
+from headrace.middleware.outcome import broken, parsed
+from headrace.middleware.types import Response
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -111,3 +114,258 @@ def test_an_endless_schema_is_refused() -> None:
     schema["not"] = schema
     with pytest.raises(InvalidRequest):
         constraint(schema)
+
+
+# More kinds, as people have them.
+
+
+class Gate(NamedTuple):
+    n: int
+    name: str = "x"
+
+
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = "high"
+
+
+def open_gate(n: int, name: str = "x", *, tags: list[str]) -> None:
+    """Do something."""
+
+
+def read(made: Constraint, text: str) -> Any:
+    return parsed(Response(text), made)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "value"),
+    [
+        (Gate, '[1, "a"]', Gate(1, "a")),
+        (Gate, "[1]", Gate(1)),
+        (Level, '"high"', Level.HIGH),
+        (Level, "1", Level.LOW),
+        (Literal[1, "a", None], "null", None),
+        (Wheel | Mill, '{"n": 3}', Wheel(n=3)),
+        (int | None, "null", None),
+        (list[Wheel], '[{"n": 3}]', [Wheel(n=3)]),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+        (tuple[int, str], '[1, "a"]', (1, "a")),
+        (int, "12", 12),
+        (bool, "true", True),
+        (open_gate, '{"n": 1, "tags": ["a"]}', {"n": 1, "name": "x", "tags": ["a"]}),
+    ],
+)
+def test_types_and_signatures_come_back_as_themselves(spec: Any, text: str, value: Any) -> None:
+    assert read(constraint(spec), text) == value
+
+
+def test_a_functions_arguments_are_passed_by_name() -> None:
+    arguments = read(constraint(open_gate), '{"n": 1, "name": "b", "tags": []}')
+    open_gate(**arguments)
+    assert broken('{"n": 1, "tags": [], "more": 1}', constraint(open_gate))
+
+
+def test_an_argument_may_have_any_name() -> None:
+    def odd(_hidden: int, model_config: str, schema: bool) -> None: ...
+
+    text = '{"_hidden": 1, "model_config": "a", "schema": true}'
+    expected = {"_hidden": 1, "model_config": "a", "schema": True}
+    assert read(constraint(odd), text) == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda n: n, "needs a type for its argument 'n'"),
+        (lambda *rest: rest, "cannot be passed by its name"),
+        (lambda **rest: rest, "cannot be passed by its name"),
+        (len, "by its name"),
+    ],
+)
+def test_a_function_whose_arguments_are_unclear_is_refused(function: Any, says: str) -> None:
+    with pytest.raises(InvalidRequest, match=says):
+        constraint(function)
+
+
+def test_a_genson_builder_is_a_schema() -> None:
+    from genson import SchemaBuilder
+
+    builder: Any = SchemaBuilder()
+    builder.add_object({"n": 1})
+    assert json.loads(str(constraint(builder).spec))["properties"]["n"]["type"] == "integer"
+
+
+@pytest.mark.parametrize(
+    ("term", "kind", "accepted", "refused"),
+    [
+        (ot.integer, "regex", "-12", "1.5"),
+        (ot.email, "regex", "a@b.org", "a@@b"),
+        (ot.ipv4, "regex", "10.0.0.1", "10.0.0.256"),
+        (ot.date, "regex", "2024-02-01", "2024-13-01"),
+        (ot.sentence, "regex", "A b c.", "a b c"),
+        (ot.either("New", "New York City"), "choice", "New York City", "New York"),
+        (ot.Choice(["a", "b"]), "choice", "b", "c"),
+        (ot.Choice([1, 2.5]), "regex", "2.5", "2x5"),
+        ("a.b#" + ot.digit, "regex", "a.b#7", "axb#7"),
+        (ot.digit.exactly(3), "regex", "123", "12"),
+        (ot.digit.at_least(2), "regex", "123", "1"),
+        (ot.digit.at_most(2), "regex", "", "123"),
+        (ot.digit.between(1, 2), "regex", "12", "123"),
+        (ot.optional("x") + ot.one_or_more("ab"), "regex", "xabab", "x"),
+        (ot.zero_or_more(ot.either("a", ot.digit)), "regex", "a1a", "b"),
+        (ot.regex("a|b") + "c", "regex", "ac", "a"),
+        (ot.cfg('start: "a" start "b" | "c"'), "grammar", "aacbb", "accb"),
+        (ot.either(ot.json_schema(SCHEMA), "none"), "grammar", '{"n": 1}', '{"n": "x"}'),
+        (ot.either(ot.json_schema(SCHEMA), "none"), "grammar", "none", "no"),
+        ("Answer: " + ot.json_schema(SCHEMA), "grammar", 'Answer: {"n": 1}', '{"n": 1}'),
+        (ot.exactly(2, ot.json_schema(SCHEMA)), "grammar", '{"n": 1}{"n": 2}', '{"n": 1}'),
+    ],
+)
+def test_every_outlines_term_is_taken(term: Any, kind: str, accepted: str, refused: str) -> None:
+    made = constraint(term)
+    assert made.kind == kind
+    assert broken(accepted, made) is None
+    assert broken(refused, made) is not None
+
+
+@pytest.mark.parametrize("name", ["json", "arithmetic"])
+def test_outlines_own_grammars_are_read(name: str) -> None:
+    made = constraint(outlines.cfg(getattr(outlines.grammars, name)))
+    text = {"json": '{"a": [1, 2]}', "arithmetic": "1+2*(3)"}[name]
+    assert broken(text, made) is None
+    assert broken(text[:-1], made) is not None
+
+
+def test_a_grammar_inside_another_outlines_term_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="write all as one grammar"):
+        constraint("x" + ot.cfg('start: "a"'))
+
+
+# Grammars.
+
+LARK = 'start: "yes" | "no" WS?\nWS: / +/\n'
+GBNF = 'root ::= "yes" | "no" ws\nws ::= [ ]*\n'
+
+
+@pytest.mark.parametrize(("name", "text"), [("g.lark", LARK), ("g.gbnf", GBNF)])
+def test_grammar_files_of_both_kinds(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    made = constraint(path)
+    assert made == grammar(path) == grammar(text)
+    assert broken("no  ", made) is None
+    assert "at character 3" in str(broken("yes ", made))
+    assert "ends in the middle" in str(broken("ye", made))
+    assert read(made, "yes") == "yes"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "Lark or GBNF"),
+        (5, "Lark or GBNF"),
+        ("start: foo", 'unknown name: "foo"'),
+        ("start: /[/", "invalid regex"),
+        ("root ::= foo", "'foo' not found"),
+        ('root ::= "a', "GBNF"),
+        ("start: <|no-such-token|>", "cannot be read"),
+        (Path("no/such.lark"), "cannot read the grammar"),
+    ],
+)
+def test_what_is_no_grammar_is_refused_with_the_place(text: Any, says: str) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(says)) as caught:
+        grammar(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_gbnf_file_without_root_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "g.gbnf"
+    path.write_text('start: "a"')
+    with pytest.raises(InvalidRequest, match="root ::="):
+        grammar(path)
+
+
+# As JSON and back.
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "value"),
+    [
+        (Wheel, '{"n": 3}', {"n": 3}),
+        (["a", "b"], "b", "b"),
+        (re.compile("(?i)a+"), "AA", "AA"),
+        (grammar(LARK), "yes", "yes"),
+        (template("{n:int}: {w}", w=Wheel), '3: {"n": 3}', {"n": 3, "w": {"n": 3}}),
+    ],
+)
+def test_a_constraint_travels_as_json_and_parses_to_plain_values(
+    spec: Any, text: str, value: Any
+) -> None:
+    made = constraint(spec)
+    again = Constraint.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert again == made
+    assert hash(again) == hash(made)
+    assert read(again, text) == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"kind": "wish", "spec": "x"},
+        {"kind": "regex"},
+        {"kind": "regex", "spec": ["a"]},
+        {"kind": "choice", "spec": "ab"},
+        {"kind": "choice", "spec": []},
+        {"kind": "choice", "spec": [1]},
+    ],
+)
+def test_what_is_no_constraint_as_json_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        Constraint.from_dict(data)
+
+
+# Faults of others, by their number in the list that the tests were written from.
+
+
+def test_fault_17_a_type_is_closed_and_a_schema_is_as_open_as_it_says() -> None:
+    assert broken('{"n": 1, "more": 2}', constraint(Wheel)) is not None
+    assert broken('{"n": 1, "more": 2}', constraint(SCHEMA)) is None
+    assert broken("{}", constraint({"type": "object", "required": ["undeclared"]})) is not None
+
+
+def test_fault_19_overlapping_one_of_is_not_any_of() -> None:
+    made = constraint({"oneOf": [{"type": "integer"}, {"type": "number"}]})
+    assert broken("1", made) is not None
+    assert broken("1.5", made) is None
+
+
+def test_fault_26_a_format_is_checked_whoever_wrote_the_text() -> None:
+    made = constraint({"type": "string", "format": "date"})
+    assert broken('"2024-13-01"', made) is not None
+    assert broken('"2024-12-01"', made) is None
+
+
+def test_fault_39_properties_stay_in_the_order_in_which_they_are_written() -> None:
+    class Answer(BaseModel):
+        reasoning: str
+        answer: bool
+
+    for made in (constraint(Answer), constraint(Answer.model_json_schema())):
+        assert [*json.loads(str(made.spec))["properties"]] == ["reasoning", "answer"]
+
+
+@pytest.mark.parametrize("text", [' {"n": 1}', '{"n": 1}\n', '\n{"n": 1} '])
+def test_fault_29_blanks_around_a_value_are_read_but_never_asked_for(text: str) -> None:
+    assert broken(text, constraint(SCHEMA)) is None
+
+
+def test_fault_41_a_lone_half_of_a_character_is_no_text_for_a_type() -> None:
+    made = constraint(list[str])
+    assert read(made, r'["\u00e9 \ud83d\ude00"]') == ["é 😀"]
+
+
+def test_ascii_only_patterns_are_refused_instead_of_meaning_something_else() -> None:
+    with pytest.raises(InvalidRequest, match=r"\[0-9\]"):
+        constraint(re.compile(r"\d+", re.ASCII))
+    assert constraint(re.compile("[0-9]+", re.ASCII)).spec == "[0-9]+"
