@@ -35,6 +35,7 @@ class Collector:
     finish_reason: FinishReason | None = None
     usage: Usage = field(default_factory=Usage)
     calls: dict[int, ToolCallDelta] = field(default_factory=dict[int, ToolCallDelta])
+    is_refused: bool = False  # the model said no, in a field of its own
 
     def read(self, chunk: Any) -> Iterator[Event]:
         """Take a chunk and yield what is new in it. Raises BackendError when the engine gave up."""
@@ -57,7 +58,8 @@ class Collector:
                 if reason in _FAILURES:
                     raise BackendError(f"the engine gave up ({reason})", retryable=True)
                 self.finish_reason = _REASONS.get(reason, "stop")
-            if refusal:
+            self.is_refused = self.is_refused or bool(refusal)
+            if self.is_refused and self.finish_reason is not None:
                 self.finish_reason = "content_filter"
 
     def response(self, finish_reason: FinishReason) -> Response:

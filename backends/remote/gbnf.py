@@ -13,7 +13,7 @@ from ...middleware.errors import UnsupportedConstraint
 
 MAX_REPEATS = 1000  # llama.cpp refuses more than 2,000
 _MAX_DEPTH = 50
-_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\n\r\x0B\x0C"}
+_CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": r" \t\n\r\u000B\u000C"}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v"}
 _HEX_DIGITS = {"x": 2, "u": 4}
 
@@ -33,7 +33,7 @@ def from_regex(pattern: str) -> str:
     Raises UnsupportedConstraint for what is outside the subset, with its place.
 
     >>> from_regex("^[a-c]+(,x)?$")
-    'root ::= [a-c]+ ("\\x2C" "x")?'
+    'root ::= [a-c]+ ("\\u002C" "x")?'
     """
     return "root ::= " + _Reader(pattern).read()
 
@@ -123,9 +123,9 @@ class _Reader:
             self._at += 1
             text, none = char, char != "+"
         elif char == "{":
-            body, _, _ = self._pattern[self._at + 1 :].partition("}")
+            body, end, _ = self._pattern[self._at + 1 :].partition("}")
             low, comma, high = body.partition(",")
-            if not low.isdecimal() or (high and not high.isdecimal()):
+            if not end or not low.isdecimal() or (high and not high.isdecimal()):
                 raise self._refused(f"{{{body}}} as a repeat")
             if int(low) > MAX_REPEATS or int(high or 0) > MAX_REPEATS:
                 raise self._refused(f"more than {MAX_REPEATS} repeats")
@@ -209,7 +209,10 @@ class _Reader:
 
 
 def _escaped(text: str) -> str:
-    """Return the text for a GBNF literal or class: every sign that means something as a code."""
+    r"""Return the text for a GBNF literal or class: every sign that means something as a code.
+
+    Of four digits: of ``\x`` llama.cpp reads two, xgrammar as many as there are.
+    """
     return "".join(_code(char) for char in text)
 
 
@@ -217,6 +220,4 @@ def _code(char: str) -> str:
     if char == " " or char == "_" or (char.isascii() and char.isalnum()):
         return char
     code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02X}"
     return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
