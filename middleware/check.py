@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from .types import Constraint
 
 PATTERN_SECONDS = 2.0
+SCHEMA_SECONDS = 5.0
 
 
 def violation(text: str, constraint: Constraint) -> str | None:
-    """Return what is wrong with the text in a few words, None when it keeps the constraint."""
+    """Return what is wrong with the text in a few words, None when it keeps the constraint.
+
+    A JSON text is validated against the original schema, by the rules of its own draft, formats
+    included. Raises TimeoutError when that takes longer than ``SCHEMA_SECONDS``, or one pattern
+    longer than ``PATTERN_SECONDS``.
+    """
+    spec = constraint.spec
     if constraint.kind == "choice":
-        return None if text in constraint.spec else f"not one of {list(constraint.spec)!r:.80}"
+        return None if text in spec else f"not one of {list(spec)!r:.80}"
+    pattern = cast("str", spec)
     if constraint.kind == "regex":
-        pattern = cast("str", constraint.spec)
         return None if full_match(pattern, text) else f"no full match of {pattern!r:.80}"
-    return _json_violation(text, json.loads(cast("str", constraint.spec)))
+    if constraint.kind == "grammar":
+        from .grammars import grammar_violation
+
+        return grammar_violation(pattern, text)
+    if constraint.kind == "template":
+        from .template import Template
+
+        return Template.from_spec(pattern).violation(text)
+    return _json_violation(text, json.loads(pattern))
 
 
 def full_match(pattern: str, text: str) -> bool:
@@ -38,29 +53,14 @@ def strict_json(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def _json_violation(text: str, schema: dict[str, Any]) -> str | None:
+def _json_violation(text: str, schema: Any) -> str | None:
+    from .validate import problem
+
     try:
         value = strict_json(text)
     except ValueError as error:
         return f"no JSON ({error})"
-    return next((f"{e.message:.120}" for e in _validator(schema).iter_errors(value)), None)
-
-
-def _validator(schema: dict[str, Any]) -> Any:
-    """Return a validator for the schema's own draft that also checks formats."""
-    from jsonschema import validators
-    from jsonschema.exceptions import ValidationError
-
-    def pattern(_: Any, wanted: str, value: Any, __: Any) -> Iterator[ValidationError]:
-        import regex
-
-        if isinstance(value, str) and not regex.search(wanted, value, timeout=PATTERN_SECONDS):
-            yield ValidationError(f"{value!r:.60} does not match {wanted!r:.60}")
-
-    library: Any = validators
-    draft = library.validator_for(schema)
-    bounded = library.extend(draft, {"pattern": pattern})
-    return bounded(schema, format_checker=draft.FORMAT_CHECKER)
+    return problem(value, schema, seconds=SCHEMA_SECONDS, pattern_seconds=PATTERN_SECONDS)
 
 
 def dangling_reference(schema: Any, root: Any = None) -> str | None:

@@ -1,56 +1,81 @@
-"""JSON schemas, made safe for the automaton."""
+"""JSON schemas, made safe for automata."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from dataclasses import dataclass
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
+from .drafts import draft_of
+from .finite import without_endless
+from .lower import MAX_DEPTH, Lowering, Relax, Schema
 
-# No answer has more of anything. An upper bound past it says nothing and is dropped; a lower
-# bound past it cannot be met. (Bounds near 2**64 have aborted automata in the past.)
-MAX_BOUND = 100_000
-MAX_DEPTH = 100
-
-_UPPER = frozenset({"maxItems", "maxLength", "maxProperties"})
-_LOWER = frozenset({"minItems", "minLength", "minProperties"})
-_VALUES = frozenset({"const", "enum", "default", "examples"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+MAX_CHARACTERS = 4_000_000
 
 
-def prepare(spec: str) -> dict[str, Any]:
-    """Return the schema without bounds that no answer can reach, and without engine options.
+@dataclass(frozen=True)
+class Prepared:
+    """A schema as automata read it.
 
-    The language of answers of less than ``MAX_BOUND`` items and characters stays the same.
-    Raises InvalidRequest when the text is no JSON schema, UnsupportedConstraint when it is nested
-    deeper than ``MAX_DEPTH`` or asks for more than ``MAX_BOUND`` of something.
+    ``residual`` are JSON pointers of keywords that ``schema`` leaves out; ``patterns`` the patterns
+    that it has, one at a time.
     """
+
+    schema: Schema
+    residual: tuple[str, ...]
+    patterns: frozenset[str]
+
+
+def load(spec: str) -> Schema:
+    """Return the schema of a JSON text.
+
+    Raises InvalidRequest when the text is no JSON schema, UnsupportedConstraint when it is nested
+    deeper than ``MAX_DEPTH`` or longer than ``MAX_CHARACTERS``.
+    """
+    if len(spec) > MAX_CHARACTERS:
+        raise UnsupportedConstraint(
+            f"the JSON schema has {len(spec)} characters; keep it <= {MAX_CHARACTERS}"
+        )
     try:
-        schema: Any = json.loads(spec)
+        schema: Any = json.loads(spec, parse_constant=_refuse)
     except RecursionError as error:
         raise _too_deep() from error
     except ValueError as error:
         raise InvalidRequest(f"the JSON schema is not JSON ({error}): {spec!r:.80}") from error
-    if schema is True:
-        schema = {}
-    if not isinstance(schema, dict):
+    if not isinstance(schema, (dict, bool)):
         raise InvalidRequest(f"a JSON schema is an object, got {spec!r:.80}")
-    safe = cast("dict[str, Any]", _schema(cast("dict[str, Any]", schema), 0))
-    _check(cast("dict[str, Any]", schema))
-    return safe
+    if not _is_shallow(schema):
+        raise _too_deep()
+    return cast("Schema", schema)
 
 
-def _check(schema: dict[str, Any]) -> None:
-    import jsonschema
-    from jsonschema.validators import validator_for
+def prepare(spec: str) -> dict[str, Any]:
+    """Return the schema of a JSON text as automata read it; see ``lowered``."""
+    schema = lowered(spec).schema
+    return {} if schema is True else cast("dict[str, Any]", schema)
 
+
+def lowered(spec: str, relax: Relax | None = None) -> Prepared:
+    """Return the schema of a JSON text as automata read it, and what it leaves out.
+
+    ``relax`` says what the automaton has refused before. Raises InvalidRequest when the text is no
+    JSON schema or nothing finite fits it, UnsupportedConstraint when it is too deep or too large.
+    """
+    schema = load(spec)
+    lowering = Lowering(draft_of(schema), relax or Relax())
     try:
-        cast("Any", validator_for)(schema).check_schema(schema)
-    except jsonschema.SchemaError as error:
-        raise InvalidRequest(
-            f"not a JSON schema: {error.message:.120} at {error.json_path}"
-        ) from error
+        low = without_endless(lowering(schema))
+    except RecursionError:
+        raise _too_deep() from None
+    if low is False:
+        raise InvalidRequest(f"no finite value fits the JSON schema {spec!r:.80}")
+    return Prepared(low, tuple(lowering.residual), frozenset(lowering.patterns))
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _too_deep() -> UnsupportedConstraint:
@@ -59,29 +84,38 @@ def _too_deep() -> UnsupportedConstraint:
     )
 
 
-def _schema(value: Any, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise _too_deep()
-    if isinstance(value, list):
-        return [_schema(item, depth + 1) for item in cast("Sequence[Any]", value)]
-    if not isinstance(value, Mapping):
-        return value
-    safe: dict[str, Any] = {}
-    for keyword, inner in cast("Mapping[str, Any]", value).items():
-        if keyword == "x-guidance":
-            continue
-        if isinstance(inner, (int, float)) and inner > MAX_BOUND:
-            if keyword in _UPPER:
-                continue
-            if keyword in _LOWER:
-                raise UnsupportedConstraint(
-                    f"{keyword} {inner} is more than an answer can have; keep it <= {MAX_BOUND}"
-                )
-        if keyword in _VALUES:
-            safe[keyword] = inner
-        elif keyword in _NAMED and isinstance(inner, Mapping):
-            named = cast("Mapping[str, Any]", inner)
-            safe[keyword] = {name: _schema(item, depth + 1) for name, item in named.items()}
-        else:
-            safe[keyword] = _schema(inner, depth + 1)
-    return safe
+def _is_shallow(schema: Any) -> bool:
+    level: list[Any] = [schema]
+    for _ in range(4 * MAX_DEPTH):  # a schema has at most some levels of JSON
+        level = [
+            inner
+            for one in level
+            for inner in (
+                cast("dict[str, Any]", one).values()
+                if isinstance(one, dict)
+                else cast("list[Any]", one)
+                if isinstance(one, list)
+                else ()
+            )
+        ]
+        if not level:
+            return True
+    return False
+
+
+def has_open_names(schema: Any) -> bool:
+    """Whether an object of a lowered schema lists names and also takes others."""
+    if isinstance(schema, list):
+        return any(has_open_names(one) for one in cast("list[Any]", schema))
+    if not isinstance(schema, dict):
+        return False
+    given = cast("dict[str, Any]", schema)
+    lists = given.keys() & {"properties", "patternProperties", "required"}
+    if lists and given.get("additionalProperties") is not False:
+        return True
+    return any(has_open_names(one) for key, one in given.items() if key != "enum")
+
+
+def needs_escapes(schema: Any) -> bool:
+    """Whether a lowered schema has a value or name that JSON can only write as ``\\uXXXX``."""
+    return re.search(r"(?<!\\)(?:\\\\)*\\u00[01]|\x7f", json.dumps(schema)) is not None
