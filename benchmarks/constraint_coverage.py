@@ -47,7 +47,7 @@ class Case:
 class Verdict:
     """What one engine made of one case."""
 
-    status: str = "ok"  # or: refused, timeout, died
+    status: str = "ok"  # or: refused, empty (no value fits, it says), timeout, died
     level: str = "full"
     reason: str = ""
     wrong_accepts: list[str] = field(default_factory=list)
@@ -197,12 +197,19 @@ def judge(engines: Engines, name: str, case: Case, walks: int) -> Verdict:
     try:
         start, feed, is_complete, verdict.level = engines.open(name, case.schema)
     except (HeadraceError, ValueError, RuntimeError, TypeError, AttributeError) as error:
-        return Verdict("refused", reason=f"{type(error).__name__}: {error!s:.120}")
+        is_empty = "no finite value" in str(error) or "nsatisfiable" in str(error)
+        wrong = [json.dumps(value)[:120] for value, is_valid in case.tests if is_valid]
+        return Verdict(
+            "empty" if is_empty else "refused",
+            reason=f"{type(error).__name__}: {error!s:.120}",
+            wrong_rejects=wrong if is_empty else [],
+        )
     verdict.seconds = time.process_time() - started
+    orders = list(_orders(case.schema))
     for value, is_valid in case.tests:
         text = json.dumps(value, ensure_ascii=False)
         try:
-            is_accepted = can_write(start, feed, is_complete, value, text)
+            is_accepted = can_write(start, feed, is_complete, value, text, orders)
         except UnicodeEncodeError:
             continue  # half a surrogate pair is no text
         if is_accepted and not is_valid:
@@ -222,14 +229,46 @@ def judge(engines: Engines, name: str, case: Case, walks: int) -> Verdict:
 
 
 def can_write(
-    start: Any, feed: Feed, is_complete: Callable[[Any], bool], value: Any, text: str
+    start: Any,
+    feed: Feed,
+    is_complete: Callable[[Any], bool],
+    value: Any,
+    text: str,
+    orders: Sequence[Sequence[str]] = (),
 ) -> bool:
     """Whether the automaton accepts the value, written in some order of its keys."""
     end = feed(start, text.encode())
     if end is not None and is_complete(end):
         return True
     budget = [3000]
+    value = _ordered(value, orders)
     return any(is_complete(end) for end in _written(start, feed, value, budget))
+
+
+def _orders(schema: Any) -> Iterator[list[str]]:
+    """Yield the names of each object in the schema's order."""
+    if isinstance(schema, list):
+        for one in cast("list[Any]", schema):
+            yield from _orders(one)
+    elif isinstance(schema, dict):
+        given = cast("dict[str, Any]", schema)
+        if isinstance(given.get("properties"), dict):
+            yield list(given["properties"])
+        for one in given.values():
+            yield from _orders(one)
+
+
+def _ordered(value: Any, orders: Sequence[Sequence[str]]) -> Any:
+    """Put the keys of each object into the order of the properties that it seems to have."""
+    if isinstance(value, list):
+        return [_ordered(one, orders) for one in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    given = cast("dict[str, Any]", value)
+    best: Sequence[str] = max(orders, key=lambda names: len(given.keys() & set(names)), default=())
+    names = [name for name in best if name in given]
+    names += [name for name in given if name not in best]
+    return {name: _ordered(given[name], orders) for name in names}
 
 
 def _written(at: Any, feed: Feed, value: Any, budget: list[int]) -> Iterator[Any]:
@@ -334,7 +373,7 @@ def forked(work: Callable[[], Verdict]) -> Verdict:
     os.close(writer)
     data = b""
     limit = time.monotonic() + 6 * CPU_SECONDS
-    while time.monotonic() < limit and select.select([reader], [], [], 1)[0] is not None:
+    while time.monotonic() < limit:
         if not select.select([reader], [], [], 1)[0]:
             continue
         piece = os.read(reader, 65536)
@@ -367,6 +406,7 @@ def table(source: str, verdicts: dict[str, list[Verdict]]) -> list[str]:
         right = sum(not (one.wrong_accepts or one.wrong_rejects or one.wrong_walks) for one in full)
         partial = [one for one in found if one.status == "ok" and one.level == "partial"]
         handled = right + sum(not one.missed for one in partial)
+        handled += sum(one.status == "empty" and not one.wrong_rejects for one in found)
         refused = sum(one.status == "refused" for one in found)
         lost = sum(one.status in ("timeout", "died") for one in found)
         lines.append(
@@ -411,9 +451,12 @@ def main() -> None:
 
 
 def _show(case: Case, verdict: Verdict) -> None:
-    if verdict.status != "ok":
+    if verdict.status not in ("ok", "empty"):
         print(f"{verdict.status}: {case.name}: {verdict.reason}")
     is_full = verdict.level == "full"
+    if verdict.status == "empty" and verdict.wrong_rejects:
+        print(f"not empty: {case.name}: {verdict.wrong_rejects[0]}")
+        return
     for what in ("wrong_accepts", "wrong_rejects", "wrong_walks", "missed"):
         for text in getattr(verdict, what) if is_full or what == "missed" else ():
             print(f"{what} ({verdict.level}): {case.name}: {text}")

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from .cli_compress import File, Json, compress, recover
+from .cli_constrain import constrain_app
 from .cli_context import context
 from .errors import HeadraceError, InvalidRequest
 from .terminal import print_json, print_table, print_text, say
@@ -70,6 +71,7 @@ def options(
 app.command()(compress)
 app.command()(context)
 app.command()(recover)
+app.add_typer(constrain_app, name="constrain")
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from copy import copy
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -36,12 +37,9 @@ class Compiler:
     def __init__(
         self, tokenizer: Any, width: int, eos: Sequence[int], *, engine: EngineName = "auto"
     ) -> None:
-        if engine not in get_args(EngineName):
-            names = ", ".join(get_args(EngineName))
-            raise InvalidRequest(f"an engine is one of {names}, got {engine!r:.40}")
+        self._engine = _checked(engine)
         self._vocabulary = Vocabulary.of(tokenizer, width, eos)
         self.width = self._vocabulary.width
-        self._engine: EngineName = engine
         self._engines: dict[str, Engine] = {}
         self._results: OrderedDict[Any, Future[Any]] = OrderedDict()
         self._lock = Lock()
@@ -60,6 +58,13 @@ class Compiler:
     def enforcement(self, constraint: Constraint) -> Enforcement:
         """Return how far answers are held to the constraint; compiles it. Raises as ``matcher``."""
         return self._template(constraint).enforcement
+
+    def with_engine(self, engine: EngineName) -> Compiler:
+        """Return a compiler for the same tokenizer that uses this engine; it starts empty."""
+        other = copy(self)
+        other._engine = _checked(engine)
+        other._results, other._lock = OrderedDict(), Lock()
+        return other
 
     def bytes_of(self, token: int) -> bytes:
         """Return the bytes that a token writes."""
@@ -113,10 +118,9 @@ class Compiler:
         return future.result()
 
     def _compiled(self, constraint: Constraint) -> Template:
-        if self._engine != "auto":
-            self._try_out(constraint)
-            return self._made(self._engine).compile(constraint)
         self._try_out(constraint)
+        if self._engine != "auto":
+            return self._made(self._engine).compile(constraint)
         template: Template | None = None
         refused: UnsupportedConstraint | None = None
         try:
@@ -142,6 +146,13 @@ class Compiler:
             if name not in self._engines:
                 self._engines[name] = _make(name, self._vocabulary)
             return self._engines[name]
+
+
+def _checked(engine: EngineName) -> EngineName:
+    if engine not in get_args(EngineName):
+        names = ", ".join(get_args(EngineName))
+        raise InvalidRequest(f"an engine is one of {names}, got {engine!r:.40}")
+    return engine
 
 
 def _make(name: str, vocabulary: Vocabulary) -> Engine:
