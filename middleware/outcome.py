@@ -7,7 +7,6 @@ from typing import Any, cast
 from .check import strict_json, violation
 from .errors import BackendError
 from .explain import explain
-from .grammars import grammar_violation
 from .matching import Field, ends
 from .template import Template
 from .truncation import truncated
@@ -59,13 +58,7 @@ def parsed(response: Response, constraint: Constraint) -> Any:
 def broken(text: str, constraint: Constraint) -> str | None:
     """Return what is wrong with the text in a few words, None when it keeps the constraint."""
     try:
-        match constraint.kind:
-            case "template":
-                return Template.from_spec(cast("str", constraint.spec)).violation(text)
-            case "grammar":
-                return grammar_violation(cast("str", constraint.spec), text)
-            case _:
-                return violation(text, constraint)
+        return violation(text, constraint)
     except TimeoutError:
         return "its pattern takes too long to check; write it without nested repeats"
     except RecursionError:

@@ -23,8 +23,9 @@ from .types import Constraint
 
 MAX_FIELDS = 100
 
-_INT = r"-?(?:0|[1-9][0-9]*)"
-_FLOAT = rf"{_INT}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+# Bounded: small models write digits for ever.
+_INT = r"-?(?:0|[1-9][0-9]{0,17})"
+_FLOAT = rf"{_INT}(?:\.[0-9]{{1,24}})?(?:[eE][+-]?[0-9]{{1,3}})?"
 _SCALARS: dict[str, tuple[str, Any]] = {
     "int": ("regex", _INT),
     "float": ("regex", _FLOAT),
@@ -138,8 +139,8 @@ def template(text: str, /, **fields: Any) -> Constraint:
 
     ``{name}`` is a field, ``{{`` and ``}}`` are braces. What a field holds is said in the text
     (``{age:int}``; also float, bool and str, or ``{mood:happy|sad}``) or by keyword, as anything
-    that ``headrace.constraint`` takes but a grammar or template; ``int``, ``float`` and ``bool``
-    are written plainly, other types as JSON. A field without a word, or of ``str``, is free text:
+    that ``headrace.constraint`` takes but a grammar or template; ``int`` (of at most 18 digits),
+    ``float`` and ``bool`` are written plainly, other types as JSON. A field without a word, or of ``str``, is free text:
     it ends where the text behind it begins (up to its first line breaks), and at the end of the
     template where the model ends it. Two fields need a text between them. Raises InvalidRequest.
 

@@ -19,10 +19,18 @@ class ConstraintProcessor:
     """
 
     def __init__(self, compiler: Compiler, constraint: Constraint) -> None:
-        self._compiler = compiler
+        self.compiler = compiler
         self._constraint = constraint
         compiler.matcher(constraint)  # a constraint that cannot be compiled fails here
         self.reset()
+
+    @classmethod
+    def of(cls, model: Any, tokenizer: Any, constraint: Constraint) -> ConstraintProcessor:
+        """Return the processor for a transformers model; reads its vocabulary (half a second)."""
+        listed = model.generation_config.eos_token_id
+        ids = {tokenizer.eos_token_id, *(listed if isinstance(listed, list) else [listed])}
+        width = model.get_output_embeddings().out_features
+        return cls(Compiler(tokenizer, width, sorted(ids - {None})), constraint)
 
     def reset(self) -> None:
         """Forget the rows: the next call starts a new generation."""
@@ -54,7 +62,7 @@ class ConstraintProcessor:
         if parent is not None:
             parent.advance(answer[-1])
             return parent
-        matcher = self._compiler.matcher(self._constraint)
+        matcher = self.compiler.matcher(self._constraint)
         for token in answer:
             matcher.advance(token)
         return matcher

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from .middleware.grammars import grammar
     from .middleware.objects import PartialObject, partial_objects
+    from .middleware.outlines_plug import outlines_processor
     from .middleware.pipeline import Pipeline
     from .middleware.plan import Plan
     from .middleware.report import Report, StageReport
@@ -100,6 +101,7 @@ __all__ = [
     "constraint",
     "generate",
     "grammar",
+    "outlines_processor",
     "partial_objects",
     "recover",
     "rerank",
@@ -120,6 +122,7 @@ _HOMES = {
     ),
     "middleware.grammars": "grammar",
     "middleware.objects": "PartialObject partial_objects",
+    "middleware.outlines_plug": "outlines_processor",
     "middleware.pipeline": "Pipeline",
     "middleware.plan": "Plan",
     "middleware.report": "Report StageReport",

@@ -144,7 +144,7 @@ def test_a_spec_that_is_none_is_refused(spec: str) -> None:
 # A field's kind with texts that fit it; a fixed text holds no brace.
 FIELDS: dict[str, tuple[Any, st.SearchStrategy[str]]] = {
     "text": (str, st.text(max_size=8)),
-    "int": (int, st.integers().map(str)),
+    "int": (int, st.integers(-(10**18) + 1, 10**18 - 1).map(str)),
     "float": (float, st.floats(allow_nan=False, allow_infinity=False).map(repr)),
     "bool": (bool, st.sampled_from(["true", "false"])),
     "choice": (["a", "a b", "b: c"], st.sampled_from(["a", "a b", "b: c"])),
