@@ -140,9 +140,10 @@ def template(text: str, /, **fields: Any) -> Constraint:
     ``{name}`` is a field, ``{{`` and ``}}`` are braces. What a field holds is said in the text
     (``{age:int}``; also float, bool and str, or ``{mood:happy|sad}``) or by keyword, as anything
     that ``headrace.constraint`` takes but a grammar or template; ``int`` (of at most 18 digits),
-    ``float`` and ``bool`` are written plainly, other types as JSON. A field without a word, or of ``str``, is free text:
-    it ends where the text behind it begins (up to its first line breaks), and at the end of the
-    template where the model ends it. Two fields need a text between them. Raises InvalidRequest.
+    ``float`` and ``bool`` are written plainly, other types as JSON. A field without a word, or of
+    ``str``, is free text: it ends where the text behind it begins (up to its first line breaks),
+    and at the end of the template where the model ends it. Two fields need a text between them.
+    Raises InvalidRequest.
 
     >>> made = template("Age: {age:int}\nMood: {mood}", mood=["happy", "sad"])
     >>> made.parse("Age: 42\nMood: sad")
