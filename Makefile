@@ -1,11 +1,12 @@
 # make demo   sets up .venv, fetches the embedded models, runs the main job
 # make test   sets up .venv if it is missing, checks and tests everything
+# make engines   installs engines for the tests marked "engine" and for headrace serve-engine
 PYTHON ?= python3
 BIN := .venv/bin
 # In an isolated set-up the CPU build of torch is enough; the package itself takes torch>=2.6.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint wheel-test setup clean
+.PHONY: demo test lint wheel-test engines setup clean
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
@@ -27,6 +28,10 @@ wheel-test: .venv/ready
 	$(PYTHON) -m venv build/wheel-test
 	build/wheel-test/bin/python -m pip install -q $(TORCH) dist/headrace-*.whl
 	cd build && wheel-test/bin/python ../tests/wheel_check.py wheel-test/bin/headrace
+
+# Engines of other people, once, into the user's cache: llama.cpp compiles for 20 CPU-minutes.
+engines: .venv/ready
+	$(BIN)/python -m headrace.backends.engines
 
 setup: .venv/ready
 

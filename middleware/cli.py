@@ -14,6 +14,7 @@ import typer
 from .cli_compress import File, Json, compress, recover
 from .cli_constrain import constrain_app
 from .cli_context import context
+from .cli_engines import serve_engine
 from .errors import HeadraceError, InvalidRequest
 from .terminal import print_json, print_table, print_text, say
 
@@ -72,6 +73,7 @@ app.command()(compress)
 app.command()(context)
 app.command()(recover)
 app.add_typer(constrain_app, name="constrain")
+app.command()(serve_engine)
 
 
 @app.command()
