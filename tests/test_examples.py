@@ -16,6 +16,7 @@ from headrace.backends import TransformersBackend
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 SAYS = {
+    "constraints.py": ["a type: kind=", "tokens were forced", "whole: kind="],
     "demo.py": ["overshot.md", "parsed: Wheel(", "rerank", "compress", "dispatch"],
     "langchain_rag.py": ["(3, ", "1913"],
     "openai_client.py": ["tokens"],
