@@ -84,11 +84,14 @@ class ClosingOrder:
 
 
 class Closing:
-    """Watches that one row can still be completed. ``was_needed``: it had to step in."""
+    """Watches that one row can still be completed. ``was_needed``: it had to step in.
+
+    ``choose`` sees each token that the model wants, ``advance`` each token that is taken.
+    """
 
     def __init__(self, order: ClosingOrder) -> None:
         self._order = order
-        self._way: list[int] = []  # from the place where it was looked for last
+        self._way: list[int] = []  # from here, when it is known
         self._unchecked = 0  # tokens that may be taken before it is looked for again
         self.was_needed = False
 
@@ -97,12 +100,7 @@ class Closing:
 
         ``left``: how many tokens the answer may still have, this one included.
         """
-        if left > 2 * _LONGEST or self._unchecked > 0:
-            self._unchecked -= 1
-            self._way = []
-            return token
-        if self._way[:1] == [token]:
-            del self._way[0]
+        if left > 2 * _LONGEST or self._unchecked > 0 or self._way[:1] == [token]:
             return token
         after = matcher.copy()
         after.advance(token)
@@ -110,21 +108,23 @@ class Closing:
             return token
         limit = min(left - 1, _LONGEST)
         way = self._order.way(after, limit)
-        if way is None and self._fits(matcher, left):
-            self.was_needed = True
-            return self._way.pop(0)
-        if way is None:  # too late, or no way is known: the model may still find one
-            self._unchecked = left // 8
+        if way is not None:
+            self._way = [token, *way]
+            slack = limit - len(way)
+            self._unchecked = 0 if slack < _TIGHT else slack // 8
             return token
-        self._way = way
-        slack = limit - len(way)
-        self._unchecked = 0 if slack < _TIGHT else slack // 8
-        return token
-
-    def _fits(self, matcher: Matcher, left: int) -> bool:
         if not self._way:
             self._way = self._order.way(matcher, min(left, _LONGEST)) or []
-        return bool(self._way)
+        if not self._way:  # too late, or no way is known: the model may still find one
+            self._unchecked = left // 8
+            return token
+        self.was_needed = True
+        return self._way[0]
+
+    def advance(self, token: int) -> None:
+        """Take note of a token that the answer has got."""
+        self._unchecked -= 1
+        self._way = self._way[1:] if self._way[:1] == [token] else []
 
 
 def _rank_outside(text: bytes) -> tuple[int, int]:

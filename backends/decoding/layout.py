@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 _BLANKS = " \t\r\n"
 
 
@@ -38,17 +40,16 @@ class Layout:
 
     def styled(self, bare: str) -> str:
         """Return what comes next, given without whitespace, as this writer would set it."""
-        state = (self._depth, self._is_string, self._is_escaped, self._last, self._gap)
+        ahead = copy(self)
         out: list[str] = []
         for char in bare:
-            gap = "" if self._is_string else self._expected(char)
-            if gap.startswith(self._gap):
-                gap = gap[len(self._gap) :]
-            elif self._gap:  # it has set other whitespace here
+            gap = "" if ahead._is_string else ahead._expected(char)
+            if gap.startswith(ahead._gap):
+                gap = gap[len(ahead._gap) :]
+            elif ahead._gap:  # it has set other whitespace here
                 gap = ""
             out.append(gap + char)
-            self._step(char)
-        self._depth, self._is_string, self._is_escaped, self._last, self._gap = state
+            ahead._step(char)
         return "".join(out)
 
     def _step(self, char: str) -> None:
@@ -82,7 +83,7 @@ class Layout:
 
     def _expected(self, char: str) -> str:
         last = self._last
-        if not last or last == "" or char in ",:":
+        if not last or char in ",:":
             return ""
         if last == ":":
             return self._after[":"]

@@ -24,6 +24,7 @@ class Row:
     ``key`` tells the caller which request it is. ``finish_reason`` is None until the row ends.
     Tokens beyond ``num_read`` (of prompt and answer) are certain but not read by the model yet;
     ``draft`` are guesses at what follows them, to be read along and checked in the same pass.
+    Without ``runs_ahead`` every token takes a pass of its own, forced or not.
     """
 
     key: int
@@ -36,6 +37,7 @@ class Row:
     matcher: Matcher | None = None
     guesser: Guesser | None = None
     closing: Closing | None = None
+    runs_ahead: bool = True
     tokens: list[int] = field(default_factory=list[int])
     text: str = ""
     finish_reason: FinishReason | None = None
@@ -132,6 +134,8 @@ class Row:
         self.tokens.append(token)
         if self.matcher is not None:
             self.matcher.advance(token)
+        if self.closing is not None:
+            self.closing.advance(token)
         if token in self.eos:
             return self._end("stop")
         piece = self.detokenizer.push(token)
@@ -151,7 +155,7 @@ class Row:
 
     def _run_ahead(self) -> str:
         """Take the tokens that the constraint forces, and guess at those after them."""
-        if self.matcher is None:
+        if self.matcher is None or not self.runs_ahead:
             return ""
         delta = ""
         for token in self.matcher.forced():
