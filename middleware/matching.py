@@ -8,12 +8,13 @@ with backtracking, and what failed once is not tried again.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
-from .check import PATTERN_SECONDS, strict_json
+from .check import PATTERN_SECONDS, SCHEMA_SECONDS, strict_json
 
 _READ: dict[str | None, Callable[[str], Any]] = {
     "int": int,
@@ -66,10 +67,10 @@ class Ends:
     is_open: bool = False
 
 
-def ends(part: Part, text: str, start: int, behind: str) -> Ends:
+def ends(part: Part, text: str, start: int, behind: str, seconds: float = PATTERN_SECONDS) -> Ends:
     """Return where the part that begins at ``start`` may end; ``behind`` is the fixed text there.
 
-    Raises TimeoutError when a pattern takes for ever.
+    Raises TimeoutError when that takes longer than ``seconds``.
     """
     if isinstance(part, str):
         if text.startswith(part, start):
@@ -86,19 +87,27 @@ def ends(part: Part, text: str, start: int, behind: str) -> Ends:
         longer = any(len(one) > len(rest) and one.startswith(rest) for one in options)
         return Ends([start + len(one) for one in options if rest.startswith(one)], longer)
     if part.kind == "regex":
-        return _pattern_ends(part.spec, text, start, behind)
+        return _pattern_ends(part.spec, text, start, behind, seconds)
     return _json_ends(text, start)
 
 
-def _pattern_ends(pattern: str, text: str, start: int, behind: str) -> Ends:
+def _pattern_ends(pattern: str, text: str, start: int, behind: str, seconds: float) -> Ends:
     engine = _compiled(pattern)
+    until = time.monotonic() + seconds
     rest = text[start:]
-    is_open = engine.fullmatch(rest, partial=True, timeout=PATTERN_SECONDS) is not None
+
+    def matches(part: str, *, partial: bool = False) -> bool:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"the pattern {pattern!r:.60} takes too long")
+        return engine.fullmatch(part, partial=partial, timeout=left) is not None
+
+    is_open = matches(rest, partial=True)
     found: list[int] = []
     for end in range(len(rest), -1, -1):
         after = rest[end:]
         fits = after.startswith(behind) or behind.startswith(after) if behind else not after
-        if fits and engine.fullmatch(rest[:end], timeout=PATTERN_SECONDS):
+        if fits and matches(rest[:end]):
             found.append(start + end)
     return Ends(found, is_open)
 
@@ -123,9 +132,13 @@ def _json_ends(text: str, start: int) -> Ends:
 
 
 class Live:
-    """The paths of a text through parts; ``furthest`` is the part and place where it got stuck."""
+    """The paths of a text through parts; ``furthest`` is the part and place where it got stuck.
 
-    def __init__(self, parts: Sequence[Part], text: str) -> None:
+    Looking for them raises TimeoutError when it takes longer than ``seconds``, patterns included.
+    """
+
+    def __init__(self, parts: Sequence[Part], text: str, seconds: float = SCHEMA_SECONDS) -> None:
+        self._until = time.monotonic() + seconds
         self._parts = parts
         self._text = text
         self._ends: dict[tuple[int, int], Ends] = {}
@@ -137,7 +150,9 @@ class Live:
         if (part, start) not in self._ends:
             following = self._parts[part + 1] if part + 1 < len(self._parts) else ""
             behind = following if isinstance(following, str) else ""
-            self._ends[part, start] = ends(self._parts[part], self._text, start, behind)
+            self._ends[part, start] = ends(
+                self._parts[part], self._text, start, behind, self._until - time.monotonic()
+            )
         return self._ends[part, start]
 
     def path(self) -> list[tuple[int, int]] | None:

@@ -12,6 +12,7 @@ from .template import Template
 
 _WORD = r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+MAX_DEPTH = 200
 _SPACE = frozenset(" \t\n\r")
 _ENDS = frozenset(",]} \t\n\r")
 _CLOSER = {"{": "}", "[": "]"}
@@ -24,7 +25,8 @@ class PartialJson:
     objects as far as they are certain; a number only when it has ended. Nothing that was there
     is ever different later, but that arrays and objects grow. With ``grow``, texts that are still
     being written and an array's last item are there too, as far as they go. ``has_value`` is
-    False before anything is certain. Reading stops where the text is no JSON (``is_broken``).
+    False before anything is certain. Reading stops where the text is no JSON, or is nested
+    deeper than ``MAX_DEPTH`` (``is_broken``).
 
     >>> reader = PartialJson()
     >>> reader.push('{"name": "Ann", "age": 4'), reader.value
@@ -112,6 +114,8 @@ class PartialJson:
             self._token, self._is_key, self._solid = at, True, at + 1
             return c == '"'
         elif c in "{[":
+            if len(self._stack) == MAX_DEPTH:
+                return False
             self._stack.append(c)
             self._want = "first key" if c == "{" else "first value"
             self._note(at + 1)
@@ -211,15 +215,19 @@ class PartialTemplate:
         self._grow = grow
         self._part = self._start = 0  # everything before them is certain
         self._certain: dict[str, Any] = {}
+        self._is_stuck = False
 
     def push(self, piece: str) -> bool:
         """Take the next piece; returns whether ``value`` has changed."""
         self.text += piece
         before = self.value
+        if self._is_stuck:
+            return False
         try:
             self._advance()
         except (TimeoutError, ValueError):
-            return False  # the check of the finished text says why
+            self._is_stuck = True  # the check of the finished text says why
+            return False
         self.value = {**self._certain, **(self._growing() if self._grow else {})}
         return self.value != before
 
