@@ -92,12 +92,15 @@ def command(
         "--threads": threads,
         "--threads-batch": threads,
     }
+    # Repacking would choose AMX where the processor has it, which many virtual machines forbid.
     flags = ["--no-repack", "--metrics", "--no-ui", "--offline", "--no-kv-unified"]
     return [str(program), *(str(part) for pair in settings.items() for part in pair), *flags]
 
 
 @contextlib.contextmanager
-def running(name: str = "llama", *, slots: int = 2, threads: int = 1) -> Generator[str]:
+def running(
+    name: str = "llama", *, model: Path | None = None, slots: int = 2, threads: int = 1
+) -> Generator[str]:
     """Run an engine on a free port of the loopback for as long as the block lasts.
 
     Yields the base URL of its API. Raises BackendError when it does not come up.
@@ -105,7 +108,7 @@ def running(name: str = "llama", *, slots: int = 2, threads: int = 1) -> Generat
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    line = command(name, port=port, slots=slots, threads=threads)
+    line = command(name, port=port, model=model, slots=slots, threads=threads)
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 PAGE_SECONDS = 3.0  # for a page on which a server says what it is
 _LEARNT = frozenset({"stream_options", "max_completion_tokens"})
+# Servers that promise to keep a connection and close it after a stream: a request that is sent in
+# between is lost. They are told beforehand that the connection will not be used again.
+_END_STREAMS = frozenset({"llama.cpp"})
 
 
 class Client:
@@ -28,6 +31,7 @@ class Client:
         self._timeout = timeout
         self._client: tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI] | None = None
         self._refused: set[str] = set()  # fields that this server does not take
+        self._ends_streams = False
 
     async def close(self) -> None:
         """Close the connections. Idempotent; a later call opens new ones."""
@@ -52,6 +56,8 @@ class Client:
 
     def _adapted(self, body: dict[str, Any]) -> dict[str, Any]:
         body = dict(body)
+        if self._ends_streams:
+            body["extra_headers"] = {"Connection": "close"}
         if "stream_options" in self._refused:
             body.pop("stream_options", None)
         if "max_completion_tokens" in self._refused and "max_tokens" in body:
@@ -63,12 +69,14 @@ class Client:
         import openai
 
         try:
-            page = await (await self._connect()).models.list()
+            raw = await (await self._connect()).models.with_raw_response.list()
+            self._ends_streams = raw.headers.get("server") in _END_STREAMS
+            page: Any = raw.parse()
         except openai.NotFoundError:  # not every server has this page
             return []
         except Exception as error:
             raise self.translated(error, False) from error
-        return list(cast("Any", page).data or ())
+        return list(page.data or ())
 
     async def page(self, path: str) -> Mapping[str, Any] | None:
         """Return the JSON object on a page of the server, None when there is no such page.

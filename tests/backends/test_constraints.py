@@ -116,19 +116,57 @@ def test_copies_of_one_constraint_do_not_disturb_each_other(
 
 
 @pytest.mark.parametrize(
+    ("given", "residual"),
+    [
+        ({"type": "array", "uniqueItems": True}, "/uniqueItems"),
+        ({"type": "array", "contains": {"type": "null"}}, "/contains"),
+        ({"properties": {"a": {"type": "string", "format": "wibble"}}}, "/properties/a/format"),
+        ({"not": {"type": "object", "properties": {"a": True}}}, "/not"),
+        ({"type": "string", "pattern": "^(?!x)"}, "/pattern"),
+        ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "/oneOf"),
+        ({"type": "object", "minProperties": 3}, "/minProperties"),
+        ({"$defs": {"a": {"uniqueItems": True}}, "$ref": "#/$defs/a"}, "/$defs/a/uniqueItems"),
+        ({"type": "string", "maxLength": 200_000}, "/maxLength"),
+        ({"type": "integer", "minimum": 2**60}, "/minimum"),
+    ],
+)
+def test_what_the_automaton_cannot_hold_is_left_to_the_check_by_name(
+    given: Any, residual: str, compiler: Compiler
+) -> None:
+    enforcement = compiler.enforcement(schema(given))
+    assert enforcement.level == "partial"
+    assert residual in enforcement.residual
+    assert compiler.matcher(schema(given)).enforcement == enforcement
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"not": {"type": "null"}},
+        {"type": "array", "uniqueItems": False},
+        {"type": "array", "uniqueItems": True, "maxItems": 1},
+        {"type": "object", "dependentRequired": {"a": ["b"]}},
+        {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"}},
+        {"if": {"type": "string"}, "then": {"maxLength": 3}, "else": {"type": "null"}},
+        {"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"},
+        {"type": "string", "format": "date"},
+        {"type": "integer", "format": "int32"},
+        {"type": "object", "unevaluatedProperties": False, "properties": {"a": True}},
+    ],
+)
+def test_what_can_be_said_otherwise_is_enforced_in_full(given: Any, compiler: Compiler) -> None:
+    enforcement = compiler.enforcement(schema(given))
+    assert (enforcement.level, enforcement.residual) == ("full", ())
+
+
+@pytest.mark.parametrize(
     ("constraint", "named"),
     [
-        (schema({"type": "array", "uniqueItems": True}), "uniqueItems"),
-        (schema({"not": {"type": "null"}}), "not"),
-        (schema({"type": "array", "contains": {"type": "null"}}), "contains"),
-        (schema({"type": "object", "properties": {"a": {"format": "wibble"}}}), "wibble"),
         (schema({"type": "array", "minItems": 2**64 - 1}), "minItems"),
-        (schema({"$ref": "#"}), "ref"),
-        (schema({"x-guidance": {"lenient": True}, "not": {}}), "not"),
         (regex("(?=a)b"), "look-ahead"),
         (regex(r"(a)\1"), "backreference"),
         (regex(r"\bfoo"), "lookaround"),
-        (regex("((a{1000}){1000}){1000}"), "complex"),
+        (regex("((a{1000}){1000}){1000}"), "too complex"),
     ],
 )
 def test_what_cannot_be_enforced_is_refused_by_name(
@@ -145,6 +183,8 @@ def test_what_cannot_be_enforced_is_refused_by_name(
         schema({"type": "wibble"}),
         schema({"type": "object", "required": "a"}),
         schema(False),
+        schema({"$ref": "#"}),
+        schema({"x-guidance": {"lenient": True}, "not": {}}),
         schema([]),
         schema({"enum": []}),
         schema({"type": "integer", "minimum": 2, "maximum": 1}),
@@ -183,9 +223,18 @@ def test_a_schema_nested_too_deep_is_refused(compiler: Compiler) -> None:
 
 def test_only_keywords_are_cut_from_a_schema_and_never_values() -> None:
     big = 10**9
-    kept = {
+    given = {
+        "type": "object",
         "properties": {"maxItems": {"const": {"maxItems": big}}, "const": {"enum": [big]}},
         "default": {"maxLength": big},
+        "additionalProperties": {"type": "string", "maxLength": big, "minLength": 1},
     }
-    given = {**kept, "items": {"maxLength": big, "minLength": 1}}
-    assert prepare(json.dumps(given)) == {**kept, "items": {"minLength": 1}}
+    assert prepare(json.dumps(given)) == {
+        "type": ["object"],
+        "properties": {
+            "maxItems": {"type": ["object"], "enum": [{"maxItems": big}]},
+            "const": {"type": ["integer"], "enum": [big]},
+        },
+        "additionalProperties": {"type": ["string"], "minLength": 1},
+        "$defs": {},
+    }

@@ -226,6 +226,17 @@ async def test_capabilities_come_from_the_list_of_models(server: Server, make: M
         await make(server.url).capabilities()
 
 
+@pytest.mark.parametrize(("software", "said"), [("llama.cpp", "close"), ("uvicorn", "keep-alive")])
+async def test_a_server_that_ends_its_streams_gets_no_second_request_on_them(
+    software: str, said: str, server: Server, backend: OpenAIBackend, ask: Ask
+) -> None:
+    server.headers = {"Server": software}
+    server.script = sends(*HELLO, DONE)
+    for _ in range(2):
+        assert (await ask(backend, [Request.of("Hi")]))[0].finished.text == "Hello"
+    assert server.connections == [said, said]
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_backend_works_on_one_event_loop_after_another(server: Server, ask: Ask) -> None:

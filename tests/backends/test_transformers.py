@@ -211,6 +211,31 @@ async def test_a_cancelled_job_ends_silently_and_the_others_go_on(
     assert deltas < 30
 
 
+async def test_a_job_that_comes_late_joins_those_that_run(
+    smollm2: TransformersBackend, ask: Ask
+) -> None:
+    order: list[str] = []
+    first_text = asyncio.Event()
+
+    async def answer(name: str, request: Request) -> str:
+        async for _, event in smollm2.generate([Job(request)]):
+            first_text.set()
+            if isinstance(event, Finished):
+                order.append(name)
+                return event.response.text
+        raise AssertionError
+
+    long = of(QUESTIONS[2], max_tokens=60)
+    short = of(QUESTIONS[0], max_tokens=8)
+    running = asyncio.create_task(answer("long", long))
+    await first_text.wait()
+    late = await answer("short", short)
+    text = await running
+    assert order == ["short", "long"]
+    alone = [(await ask(smollm2, [request]))[0].finished.text for request in (long, short)]
+    assert [text, late] == alone
+
+
 async def test_closing_the_iterator_stops_the_work_soon(
     smollm2: TransformersBackend, ask: Ask
 ) -> None:
@@ -243,7 +268,8 @@ async def test_capabilities_name_a_tokenizer_that_counts(smollm2: TransformersBa
     capabilities = await smollm2.capabilities()
     assert capabilities.context_length == 8192
     assert capabilities.can_prefill
-    assert capabilities.constraints == {"json_schema", "regex", "choice"}
+    assert capabilities.constraints == {"json_schema", "regex", "choice", "grammar", "template"}
+    assert capabilities.is_continuous
     assert capabilities.tokenizer is not None
     assert (Path(capabilities.tokenizer) / "tokenizer.json").is_file()
 

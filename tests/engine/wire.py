@@ -38,7 +38,8 @@ class Server:
     """A server in a thread. ``script`` answers chat completions; bodies are kept.
 
     ``pages`` are what else it has, by path; ``asked`` are the paths that were asked for, and
-    ``page_status`` what it answers for the others.
+    ``page_status`` what it answers for the others. ``headers`` are those of its list of models,
+    ``connections`` what each completion's header of that name said.
     """
 
     url: str
@@ -51,10 +52,12 @@ class Server:
     pages: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     asked: list[str] = field(default_factory=list[str])
     page_status: int = 404
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    connections: list[str] = field(default_factory=list[str])
     num_aborted: int = 0
 
     async def list_models(self, request: HTTPRequest) -> Response:
-        return JSONResponse({"object": "list", "data": self.models})
+        return JSONResponse({"object": "list", "data": self.models}, headers=self.headers)
 
     async def page(self, request: HTTPRequest) -> Response:
         self.asked.append(request.url.path)
@@ -65,6 +68,7 @@ class Server:
     async def complete(self, request: HTTPRequest) -> Response:
         self.bodies.append(await request.json())
         self.keys.append(request.headers["authorization"])
+        self.connections.append(request.headers["connection"])
         assert self.script is not None
         return await self.script(self.bodies[-1])
 
@@ -81,7 +85,11 @@ def serving() -> Iterator[Server]:
         Route("/{path:path}", state.page),
     ]
     config = uvicorn.Config(
-        Starlette(routes=routes), log_level="critical", lifespan="off", ws="none"
+        Starlette(routes=routes),
+        log_level="critical",
+        lifespan="off",
+        ws="none",
+        server_header=False,
     )
     runner = uvicorn.Server(config)
     thread = threading.Thread(target=runner.run, kwargs={"sockets": [sock]}, daemon=True)

@@ -57,8 +57,8 @@ def test_a_pattern_means_what_it_means_to_python(
     "pattern",
     [
         "(?=a)b", "(?!a)b", "(?i)a", r"(a)\1", r"\bword\b", r"\Aa\Z", r"\p{L}", "a++", "a{2",
-        "(a*)*", "(a|)+", "a{1001}", "a$b", "(^a)", "(?>a)", "[[:alpha:]]", "[z-a]", "(a", "a)", "[a",
-        "*a", "(" * 60 + "a" + ")" * 60, "a{,3}", "(?#x)a", r"\xZZ",
+        "(a*)*", "(a|)+", "a{1001}", "a$b", "(^a)", "(?>a)", "[[:alpha:]]", "[z-a]", "(a", "a)",
+        "[a", "*a", "(" * 60 + "a" + ")" * 60, "a{,3}", "(?#x)a", r"\xZZ",
     ],
 )  # fmt: skip
 def test_fault_5_what_is_outside_the_subset_is_refused_with_its_place(pattern: str) -> None:
