@@ -7,7 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
-from .partial import PartialJson, PartialTemplate
+from .partial import PartialJson
+from .partial_template import PartialTemplate
 from .types import Constraint, Event, Finished, Response, TextDelta
 
 

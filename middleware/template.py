@@ -45,8 +45,8 @@ class Template:
     def from_spec(cls, spec: str) -> Template:
         """Read the ``spec`` of a template constraint. Raises InvalidRequest."""
         try:
-            parts: Any = json.loads(spec)
-            if not isinstance(parts, list) or not parts:
+            parts: list[Any] = json.loads(spec)
+            if not isinstance(parts, list) or not parts:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError("not a list of parts")
             return cls(
                 tuple(
@@ -59,7 +59,7 @@ class Template:
                         part.get("until"),
                         part.get("as"),
                     )
-                    for part in cast("list[Any]", parts)
+                    for part in parts
                 )
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:

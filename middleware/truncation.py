@@ -11,7 +11,8 @@ from .check import PATTERN_SECONDS
 from .errors import Truncated
 from .grammars import num_valid
 from .matching import Live
-from .partial import PartialJson, PartialTemplate
+from .partial import PartialJson
+from .partial_template import PartialTemplate
 from .template import Template
 from .types import Constraint, Response
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from test_cli import run
+
+
+def run(*arguments: str, check: int = 0) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "headrace.middleware.cli", *arguments]
+    result = subprocess.run(command, capture_output=True, timeout=300)
+    assert result.returncode == check, result.stderr.decode()
+    return result
 
 
 @pytest.mark.parametrize(

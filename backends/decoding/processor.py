@@ -27,10 +27,11 @@ class ConstraintProcessor:
     @classmethod
     def of(cls, model: Any, tokenizer: Any, constraint: Constraint) -> ConstraintProcessor:
         """Return the processor for a transformers model; reads its vocabulary (half a second)."""
-        listed = model.generation_config.eos_token_id
-        ids = {tokenizer.eos_token_id, *(listed if isinstance(listed, list) else [listed])}
+        listed: int | list[int] | None = model.generation_config.eos_token_id
+        ids = [tokenizer.eos_token_id, *(listed if isinstance(listed, list) else [listed])]
         width = model.get_output_embeddings().out_features
-        return cls(Compiler(tokenizer, width, sorted(ids - {None})), constraint)
+        eos = sorted({one for one in ids if one is not None})
+        return cls(Compiler(tokenizer, width, eos), constraint)
 
     def reset(self) -> None:
         """Forget the rows: the next call starts a new generation."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import json
 import re
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import outlines
 import outlines.types as ot
 import pytest
+from outlines.types.dsl import Sequence, String
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
@@ -188,9 +190,7 @@ def test_a_function_whose_arguments_are_unclear_is_refused(function: Any, says: 
 
 
 def test_a_genson_builder_is_a_schema() -> None:
-    from genson import SchemaBuilder
-
-    builder: Any = SchemaBuilder()
+    builder: Any = importlib.import_module("genson").SchemaBuilder()
     builder.add_object({"n": 1})
     assert json.loads(str(constraint(builder).spec))["properties"]["n"]["type"] == "integer"
 
@@ -206,7 +206,7 @@ def test_a_genson_builder_is_a_schema() -> None:
         (ot.either("New", "New York City"), "choice", "New York City", "New York"),
         (ot.Choice(["a", "b"]), "choice", "b", "c"),
         (ot.Choice([1, 2.5]), "regex", "2.5", "2x5"),
-        ("a.b#" + ot.digit, "regex", "a.b#7", "axb#7"),
+        (Sequence([String("a.b#"), ot.digit]), "regex", "a.b#7", "axb#7"),
         (ot.digit.exactly(3), "regex", "123", "12"),
         (ot.digit.at_least(2), "regex", "123", "1"),
         (ot.digit.at_most(2), "regex", "", "123"),
@@ -217,7 +217,12 @@ def test_a_genson_builder_is_a_schema() -> None:
         (ot.cfg('start: "a" start "b" | "c"'), "grammar", "aacbb", "accb"),
         (ot.either(ot.json_schema(SCHEMA), "none"), "grammar", '{"n": 1}', '{"n": "x"}'),
         (ot.either(ot.json_schema(SCHEMA), "none"), "grammar", "none", "no"),
-        ("Answer: " + ot.json_schema(SCHEMA), "grammar", 'Answer: {"n": 1}', '{"n": 1}'),
+        (
+            Sequence([String("Answer: "), ot.json_schema(SCHEMA)]),
+            "grammar",
+            'Answer: {"n": 1}',
+            '{"n": 1}',
+        ),
         (ot.exactly(2, ot.json_schema(SCHEMA)), "grammar", '{"n": 1}{"n": 2}', '{"n": 1}'),
     ],
 )
@@ -238,7 +243,7 @@ def test_outlines_own_grammars_are_read(name: str) -> None:
 
 def test_a_grammar_inside_another_outlines_term_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="write all as one grammar"):
-        constraint("x" + ot.cfg('start: "a"'))
+        constraint(Sequence([String("x"), ot.cfg('start: "a"')]))
 
 
 # Grammars.

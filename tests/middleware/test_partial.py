@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import template
-from headrace.middleware.partial import PartialJson, PartialTemplate
+from headrace.middleware.partial import PartialJson
+from headrace.middleware.partial_template import PartialTemplate
 
 JSON = st.recursive(
     st.none()

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from headrace import Constraint, InvalidRequest, grammar, template
 from headrace.middleware.outcome import broken, parsed
-from headrace.middleware.partial import PartialTemplate
+from headrace.middleware.partial_template import PartialTemplate
 from headrace.middleware.template import Template
 from headrace.middleware.types import Response
 
@@ -46,7 +46,9 @@ def test_fields_come_back_as_their_types() -> None:
 
 
 def test_equal_templates_are_equal_keys_and_travel_as_json() -> None:
-    make = lambda: template("A: {a:int}\nB: {b}", b=Literal["x", "y"])  # noqa: E731
+    def make() -> Constraint:
+        return template("A: {a:int}\nB: {b}", b=Literal["x", "y"])
+
     assert make() == make()
     assert hash(make()) == hash(make())
     again = Constraint.from_dict(json.loads(json.dumps(make().to_dict())))
