@@ -45,7 +45,7 @@ def problem(value: Any, schema: Any, *, seconds: float, pattern_seconds: float) 
 def validator(schema: Any, *, seconds: float, pattern_seconds: float) -> Any:
     """Return a validator for a schema, which has ``seconds`` from now on."""
     from jsonschema import validators
-    from referencing import Registry
+    from jsonschema_specifications import REGISTRY
 
     base = validator_class(draft_of(schema))
     deadline = time.monotonic() + seconds
@@ -62,8 +62,7 @@ def validator(schema: Any, *, seconds: float, pattern_seconds: float) -> Any:
     }
     bounded = {name: _until(deadline, keyword) for name, keyword in keywords.items()}
     cls = library.extend(base, bounded)
-    registry = cast("Any", Registry())
-    return cls(schema, registry=registry, format_checker=_formats(base, pattern_seconds))
+    return cls(schema, registry=REGISTRY, format_checker=_formats(base, pattern_seconds))
 
 
 def _until(deadline: float, keyword: Keyword) -> Keyword:

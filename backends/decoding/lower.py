@@ -42,6 +42,7 @@ class Relax:
     one_of: bool = False
     pattern_properties: bool = False
     counts: bool = False
+    multiples: bool = False
     inline: bool = False
     siblings: bool = False
     rewrites: bool = False
@@ -69,13 +70,14 @@ class Lowering:
 
     def __call__(self, root: Schema) -> Schema:
         """Return the lowered schema, with its definitions."""
-        from referencing import Registry, Resource
+        from jsonschema_specifications import REGISTRY
+        from referencing import Resource
         from referencing.jsonschema import DRAFT202012
 
         if isinstance(root, bool):
             return root
         resource = Resource.from_contents(root, default_specification=DRAFT202012)
-        resolver = cast("Any", Registry()).resolver_with_root(resource)
+        resolver = cast("Any", REGISTRY).resolver_with_root(resource)
         top = self.define(root, resolver, "")
         while self._waiting:
             name, contents, within, pointer = self._waiting.pop()
@@ -309,7 +311,7 @@ class _Node:
                 else:
                     self.leave(keyword)
         if (step := self.node.get("multipleOf")) is not None:
-            if 1e-9 <= step <= 1e9:
+            if 1e-9 <= step <= 1e9 and not self.owner.relax.multiples:
                 out["multipleOf"] = _plain(step)
             else:
                 self.leave("multipleOf")

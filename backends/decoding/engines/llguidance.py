@@ -53,7 +53,7 @@ class LLGuidance:
         """See ``Engine.compile``."""
         if constraint.kind != "json_schema":
             residual: list[str] = []
-            matcher = self._matcher(_grammar(constraint, residual))
+            matcher = self._matcher(self._grammar(constraint, residual))
             if matcher.is_error():
                 raise _error(constraint, matcher.get_error())
             return LLTemplate(matcher, self._vocabulary, tuple(residual))
@@ -76,6 +76,30 @@ class LLGuidance:
             relax = more
         raise _error(Constraint("json_schema", spec), message)
 
+    def _grammar(self, constraint: Constraint, residual: list[str]) -> str:
+        """Return the grammar of a constraint other than a schema; fields may leave a residual."""
+        from llguidance import LLMatcher
+
+        spec = constraint.spec
+        if constraint.kind == "choice":
+            if isinstance(spec, str) or not spec:
+                raise InvalidRequest(f"a choice needs a tuple of texts to choose from, got {spec!r}")
+            return LLMatcher.grammar_from_regex("|".join(f"(?:{_literal(text)})" for text in spec))
+        text = _text(constraint)
+        if constraint.kind == "regex":
+            return LLMatcher.grammar_from_regex(text)
+        if constraint.kind == "grammar":
+            return LLMatcher.grammar_from_lark(text)
+        from ..lark import template_grammar
+
+        def schema_of(field: str) -> str:
+            prepared = self.compile_schema(field)[1]
+            residual.extend(prepared.residual)
+            schema = {} if prepared.schema is True else cast("dict[str, Any]", prepared.schema)
+            return json.dumps({**schema, "x-guidance": json_options(schema)})
+
+        return LLMatcher.grammar_from_lark(template_grammar(text, schema_of))
+
     def _matcher(self, grammar: str) -> LLMatcher:
         from llguidance import LLMatcher
 
@@ -95,6 +119,8 @@ class LLGuidance:
             return replace(relax, pattern_properties=True)
         if "min/maxProperties" in message and not relax.counts:
             return replace(relax, counts=True)
+        if re.search(r"multiple|[Dd]ecimal", message) and not relax.multiples:
+            return replace(relax, multiples=True)
         if "circular references" in message or "too large" in message or "stack level" in message:
             for step in ("inline", "rewrites", "siblings"):
                 is_size = "circular" not in message and step == "inline"
@@ -190,31 +216,6 @@ def _limits() -> LLParserLimits:
 
     # A lexer's state takes 1 to 2 kB, and every row has its own.
     return LLParserLimits(max_lexer_states=50_000, verbose_errors=False)
-
-
-def _grammar(constraint: Constraint, residual: list[str]) -> str:
-    """Return the grammar of a constraint other than a schema; fields may leave a residual."""
-    from llguidance import LLMatcher
-
-    spec = constraint.spec
-    if constraint.kind == "choice":
-        if isinstance(spec, str) or not spec:
-            raise InvalidRequest(f"a choice needs a tuple of texts to choose from, got {spec!r}")
-        return LLMatcher.grammar_from_regex("|".join(f"(?:{_literal(text)})" for text in spec))
-    text = _text(constraint)
-    if constraint.kind == "regex":
-        return LLMatcher.grammar_from_regex(text)
-    if constraint.kind == "grammar":
-        return LLMatcher.grammar_from_lark(text)
-    from ..lark import template_grammar
-
-    def schema_of(field: str) -> str:
-        prepared = lowered(field)
-        residual.extend(prepared.residual)
-        schema = {} if prepared.schema is True else cast("dict[str, Any]", prepared.schema)
-        return json.dumps({**schema, "x-guidance": json_options(schema)})
-
-    return LLMatcher.grammar_from_lark(template_grammar(text, schema_of))
 
 
 def _text(constraint: Constraint) -> str:
