@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 from ..middleware.errors import BackendError, HeadraceError
-from ..middleware.types import Event
+from ..middleware.types import ConstraintKind, Event
 from .base import Capabilities, Job
 from .decoding.engine import Engine, Entry
 from .decoding.loop import Loop
@@ -65,7 +66,8 @@ class TransformersBackend:
             model=self._name,
             max_batch=self._max_batch,
             max_concurrency=1,
-            constraints=frozenset({"json_schema", "regex", "choice", "grammar", "template"}),
+            is_continuous=True,
+            constraints=frozenset(get_args(ConstraintKind)),
             context_length=local.context_length,
             tokenizer=str(local.folder),
             can_prefill=True,

@@ -26,6 +26,11 @@ class Ticket:
     batch_size: int = 0
     is_done: bool = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the engine has nothing more to do for it."""
+        return self.is_done or self.job.cancelled
+
     def put(self, event: Event | HeadraceError) -> None:
         """Hand over what happened; an error or ``Finished`` is the last thing that does."""
         if not self.is_done:
@@ -36,8 +41,9 @@ class Ticket:
 class Batcher:
     """Gathers jobs for ``window`` seconds or until a batch is full, then runs it.
 
-    At most ``max_concurrency`` batches of at most ``max_batch`` jobs run at a time (Capabilities);
-    at most ``max_queue`` jobs wait, one more is refused with Overloaded. First come, first served.
+    At most ``max_concurrency`` batches of at most ``max_batch`` jobs run at a time; an engine that
+    is continuous gets new jobs as soon as others are done (Capabilities). At most ``max_queue``
+    jobs wait, one more is refused with Overloaded. First come, first served.
     """
 
     def __init__(
@@ -70,8 +76,9 @@ class Batcher:
         if ticket in self._waiting:
             self._waiting.remove(ticket)
         for task, batch in self._running.items():
-            if ticket in batch and all(other.job.cancelled or other.is_done for other in batch):
+            if ticket in batch and all(other.is_over for other in batch):
                 task.cancel()
+        self._schedule()
 
     async def close(self) -> None:
         """Stop every running batch and fail what waits. Idempotent."""
@@ -84,28 +91,37 @@ class Batcher:
         await asyncio.gather(*running, return_exceptions=True)
 
     @property
-    def _is_free(self) -> bool:
-        return len(self._running) < self._capabilities.max_concurrency
+    def _room(self) -> int:
+        """How many jobs may start now."""
+        most = self._capabilities.max_batch
+        if self._capabilities.is_continuous:
+            return most - self._num_open
+        return most if len(self._running) < self._capabilities.max_concurrency else 0
+
+    @property
+    def _num_open(self) -> int:
+        return sum(not ticket.is_over for batch in self._running.values() for ticket in batch)
 
     def _schedule(self) -> None:
         """Start what can start now; set the timer for what may still gain company."""
-        while self._is_free and len(self._waiting) >= self._capabilities.max_batch:
+        while 0 < self._room <= len(self._waiting):
             self._start()
-        if self._is_free and self._waiting and self._timer is None:
+        if self._room > 0 and self._waiting and self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._window, self._flush)
 
     def _flush(self) -> None:
         self._timer = None
-        while self._is_free and self._waiting:
+        while self._room > 0 and self._waiting:
             self._start()
 
     def _start(self) -> None:
-        size = min(self._capabilities.max_batch, len(self._waiting))
+        size = min(self._room, len(self._waiting))
         batch = [self._waiting.popleft() for _ in range(size)]
+        together = size + (self._num_open if self._capabilities.is_continuous else 0)
         now = asyncio.get_running_loop().time()
         for ticket in batch:
-            ticket.started_at, ticket.batch_size = now, size
+            ticket.started_at, ticket.batch_size = now, together
         task = asyncio.get_running_loop().create_task(self._run(batch))
         self._running[task] = batch
         task.add_done_callback(self._ended)
@@ -122,6 +138,8 @@ class Batcher:
             async with aclosing(self._backend.generate([t.job for t in batch])) as events:
                 async for index, event in events:
                     batch[index].put(event)
+                    if batch[index].is_done:
+                        self._schedule()
         except HeadraceError as error:
             failure = error
         except Exception as error:
