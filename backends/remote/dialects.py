@@ -27,6 +27,7 @@ from .strict import ANSWER, wrapped
 
 DialectName = Literal["vllm", "vllm-guided", "sglang", "llama.cpp", "tgi", "ollama", "openai"]
 Write = Callable[[Any], dict[str, Any]]
+Fields = Mapping[ConstraintKind, "tuple[Field, ...]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Dialect:
     """
 
     name: DialectName
-    fields: Mapping[ConstraintKind, tuple[Field, ...]]
+    fields: Fields
     enforced: frozenset[str] = coverage.CORE
     is_strict: bool = False
     with_tools: bool = True
@@ -124,7 +125,7 @@ def _anchored(pattern: str) -> str:
     return f"^(?:{pattern})$"
 
 
-def _vllm(key: Callable[..., Field], schema: str, regex: str, choice: str, grammar: str) -> Any:
+def _vllm(key: Callable[..., Field], schema: str, grammar: str, regex: str, choice: str) -> Fields:
     return {
         "json_schema": (key(schema), _response_format_field()),
         "regex": (key(regex),),
@@ -134,11 +135,19 @@ def _vllm(key: Callable[..., Field], schema: str, regex: str, choice: str, gramm
     }
 
 
+def _both(first: Fields, then: Fields) -> Fields:
+    """Return the fields of the first, then those of the second, each once."""
+    return {
+        kind: tuple({one.name: one for one in (*fields, *then[kind])}.values())
+        for kind, fields in first.items()
+    }
+
+
 def _llguidance(grammar: str) -> str:
     return f"%llguidance {{}}\n{grammar}"
 
 
-def _only_json() -> dict[ConstraintKind, tuple[Field, ...]]:
+def _only_json() -> Fields:
     return {
         "json_schema": (_response_format_field(),),
         "choice": (_one_property("enum", list),),
@@ -147,12 +156,12 @@ def _only_json() -> dict[ConstraintKind, tuple[Field, ...]]:
     }
 
 
+_STRUCTURED = _vllm(_structured, "json", "grammar", "regex", "choice")
+_GUIDED = _vllm(_top, "guided_json", "guided_grammar", "guided_regex", "guided_choice")
+
 _ALL = (
-    Dialect("vllm", _vllm(_structured, "json", "regex", "choice", "grammar")),
-    Dialect(
-        "vllm-guided",
-        _vllm(_top, "guided_json", "guided_regex", "guided_choice", "guided_grammar"),
-    ),
+    Dialect("vllm", _both(_STRUCTURED, _GUIDED)),  # an old one may hide its version
+    Dialect("vllm-guided", _GUIDED),
     Dialect(
         "sglang",
         {

@@ -23,6 +23,7 @@ class Flights(Generic[T]):
         task = self._tasks.get(key)
         if task is None or task.get_loop() is not asyncio.get_running_loop():
             task = asyncio.ensure_future(self._ask(key, ask))
+            task.add_done_callback(_seen)
             self._tasks[key] = task
         # Shielded: the first may leave while others wait.
         return await asyncio.shield(task)
@@ -44,3 +45,9 @@ class Flights(Generic[T]):
         finally:
             if self._tasks.get(key) is asyncio.current_task():
                 del self._tasks[key]
+
+
+def _seen(task: asyncio.Task[T]) -> None:
+    """Look at the failure, if there is one: perhaps everybody who waited has left."""
+    if not task.cancelled():
+        task.exception()

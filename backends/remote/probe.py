@@ -53,7 +53,8 @@ class Probe:
     async def verdict(self, model: str, field: Field, kind: ConstraintKind) -> Verdict:
         """Return whether the field holds; asks the server once.
 
-        "unclear": the sentinel was cut before it said anything, as by a model that thinks first.
+        "unclear": the sentinel was cut before it said anything, as by a model that thinks first,
+        or refused for a reason of its own.
         Errors that say nothing about the field (overload, no connection) are raised and not kept.
         """
         return await self._verdicts.get((model, field.name, kind), lambda: self._ask(field, kind))
@@ -68,12 +69,15 @@ class Probe:
 
     async def _ask(self, field: Field, kind: ConstraintKind) -> Verdict:
         sentinel = SENTINELS[kind]
-        request = Request.of(_PROMPT, sampling=Sampling(max_tokens=_MAX_TOKENS, temperature=0))
+        # No temperature: some models take none, and under a constraint that holds it is the same.
+        request = Request.of(_PROMPT, sampling=Sampling(max_tokens=_MAX_TOKENS))
         try:
             fields = field.write(value_of(sentinel))
             response = await _finished(self._send(request, fields))
-        except (UnsupportedConstraint, InvalidRequest):
+        except UnsupportedConstraint:
             return "refused"
+        except InvalidRequest:  # of something else: the request itself will tell
+            return "unclear"
         text = response.text if field.read is None else field.read(response.text)
         if text is not None and (keeps(text, sentinel) or text == _TEXTS.get(kind)):
             return "holds"

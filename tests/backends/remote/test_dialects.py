@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from engine.dialects import DEAF, ENGINES, PROSE
-from engine.wire import Server
+from engine.wire import Server, fails
 
 from headrace.backends import OpenAIBackend
 from headrace.middleware.errors import InvalidRequest
@@ -36,7 +37,7 @@ def wrapped(**inner: Any) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": {**NESTED, "schema": schema}}}
 
 
-FIELDS = {
+FIELDS: dict[str, dict[str, dict[str, Any]]] = {
     "vllm": {
         "json_schema": {"structured_outputs": {"json": SCHEMA}},
         "choice": {"structured_outputs": {"choice": ["New", "New York"]}},
@@ -115,7 +116,7 @@ async def test_a_server_says_what_it_is(
     assert server.asked == []  # not before somebody wants a constraint
     await ask(backend, [Request.of("Go", constraint=CHOICE)] * 3)
     capabilities = await backend.capabilities()
-    said = next(iter(ENGINES[engine].pages.values()), {})
+    said: dict[str, Any] = next(iter(ENGINES[engine].pages.values()), {})
     version = said.get("version") or said.get("build_info", "")
     assert capabilities.engine == f"{engine} {version}".rstrip()
     assert len(server.asked) == {"tgi": 3, "openai": 0}.get(engine, 1)  # once for all
@@ -130,6 +131,34 @@ async def test_a_server_that_says_nothing_is_asked_as_openai(hold: Any, server: 
     assert server.asked == pages
     assert constraint_fields(server.bodies[0]).keys() == {"response_format"}
     assert response.text == PROSE
+
+
+async def test_an_old_vllm_that_hides_its_version_is_found_out(hold: Any, server: Server) -> None:
+    hidden = replace(ENGINES["vllm-guided"], pages={})
+    response = await hold(hidden, CODE, "A-11")
+    assert [list(constraint_fields(body)) for body in server.bodies] == [
+        ["structured_outputs"],
+        ["guided_regex"],
+        ["guided_regex"],
+    ]
+    assert response.enforced == Enforcement("full", (), "vllm guided_regex")
+
+
+async def test_a_model_that_takes_no_temperature_is_no_reason(hold: Any, server: Server) -> None:
+    await hold("openai", NUMBER, '{"n": 5}')
+    assert "temperature" not in server.bodies[0]
+
+
+async def test_a_sentinel_that_is_refused_for_its_own_sake_proves_nothing(
+    server: Server, make: Any, ask: Any
+) -> None:
+    ENGINES["vllm"].on(server, "A-11")
+    real, no = server.script, fails(400, "max_tokens must be at least 64")
+    assert real is not None
+    server.script = lambda body: (no if body.get("max_tokens") == 32 else real)(body)
+    [answer] = await ask(make(server.url), [Request.of("Go", constraint=CODE)])
+    by = "vllm structured_outputs.regex (unverified)"
+    assert answer.finished.enforced == Enforcement("partial", ("/",), by)
 
 
 async def test_the_user_may_name_the_dialect(hold: Any, server: Server) -> None:
