@@ -16,15 +16,16 @@ def explain(error: Exception, prefix: str = "", text: str = "") -> str:
     the pointer leads to a place that is there, without the names of union members that pydantic
     puts in between.
     """
-    listed = getattr(error, "errors", None)
-    if not callable(listed):
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
         words = " ".join(str(error).split()) or type(error).__name__
         return f"{prefix}: {words:.200}" if prefix else f"{words:.200}"
     try:
         root: Any = json.loads(text)
     except ValueError:
         root = None
-    complaints = cast("list[dict[str, Any]]", listed())
+    complaints = cast("list[dict[str, Any]]", error.errors(include_url=False))
     lines = [
         f"{prefix}{_pointer(one, root)}: {' '.join(str(one['msg']).split()):.120}"
         for one in complaints[:_SHOWN]

@@ -37,6 +37,11 @@ def parsed(response: Response, constraint: Constraint) -> Any:
         problem or not (enforced.was_closed or _is_whole(text, constraint))
     ):
         raise truncated(response, constraint)
+    if problem and response.finish_reason == "content_filter":
+        raise BackendError(
+            f"the engine's content filter ended the answer before the {constraint.kind} was "
+            f"complete; it wrote {text!r:.80}"
+        )
     if problem:
         raise Rejected(
             f"the engine's output breaks the {constraint.kind} constraint: {problem}; "

@@ -337,6 +337,18 @@ async def test_tries_end(
     assert len(seen) == num_tries
 
 
+async def test_what_a_content_filter_ended_is_said_and_not_asked_for_again() -> None:
+    seen: list[Request] = []
+
+    async def engine(request: Request) -> AsyncGenerator[Event, None]:
+        seen.append(request)
+        yield Finished(Response('{"perc', finish_reason="content_filter"))
+
+    with pytest.raises(BackendError, match="content filter ended"):
+        await events_of(Constrain(), ASK, engine)
+    assert len(seen) == 1
+
+
 async def test_a_cut_answer_is_not_asked_for_again() -> None:
     seen: list[Request] = []
 
