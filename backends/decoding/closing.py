@@ -41,23 +41,23 @@ class ClosingOrder:
             return np.array(sorted(range(width), key=ranks.__getitem__), dtype=np.int64)
 
         self._outside, self._inside = ordered(_rank_outside), ordered(_rank_inside)
-        self._marks = ordered(_rank_marks)
+        self._marks = ordered(_rank_marks), ordered(_rank_breaks)
 
     def way(self, matcher: Matcher, limit: int) -> list[int] | None:
         """Return tokens that complete the answer, None when ``limit`` are not enough."""
         if limit <= 0 or matcher.is_complete:
             return [] if matcher.is_complete else None
-        way = self._way(matcher, limit, has_marks_first=False)
-        return self._way(matcher, limit, has_marks_first=True) if way is None else way
+        way = self._way(matcher, limit, is_json=True)
+        return self._way(matcher, limit, is_json=False) if way is None else way
 
-    def _way(self, matcher: Matcher, limit: int, has_marks_first: bool) -> list[int] | None:
+    def _way(self, matcher: Matcher, limit: int, is_json: bool) -> list[int] | None:
         matcher = matcher.copy()
         way: list[int] = []
         try:
             while not matcher.is_complete:
                 tokens: Sequence[int] = matcher.forced()
                 if not tokens:
-                    token = self._first(matcher.mask(), has_marks_first)
+                    token = self._first(matcher.mask(), None if is_json else len(way))
                     if token is None:
                         return None
                     tokens = (token,)
@@ -70,15 +70,18 @@ class ClosingOrder:
             return None
         return way
 
-    def _first(self, mask: bytes, has_marks_first: bool) -> int | None:
-        """Return the allowed token that closes most, None when there is none."""
+    def _first(self, mask: bytes, turn: int | None) -> int | None:
+        """Return the allowed token that closes most, None when there is none.
+
+        In text that is no JSON, marks and line breaks take turns: one of them ends most things.
+        """
         if (token := forced_token(mask)) is not None:
             return token
         allowed = unpack(mask, self._width)
         is_inside = self._letter is not None and bool(allowed[self._letter])
         order = self._inside if is_inside else self._outside
-        if has_marks_first and is_inside:
-            order = self._marks
+        if turn is not None and is_inside:
+            order = self._marks[turn % 2]
         at = int(allowed[order].argmax())
         return int(order[at]) if allowed[order[at]] else None
 
@@ -160,9 +163,14 @@ def _rank_inside(text: bytes) -> tuple[int, int]:
 
 
 def _rank_marks(text: bytes) -> tuple[int, int]:
-    """Return where a token stands when letters lead nowhere: what is no letter comes first."""
-    rank, length = _rank_inside(text)
-    return -rank, -length
+    """Return where a token stands when letters lead nowhere: marks come first."""
+    rank, _ = _rank_inside(text)
+    return (3 - rank if text.strip() else 2), len(text)
+
+
+def _rank_breaks(text: bytes) -> tuple[int, int]:
+    """Return where a token stands when marks lead nowhere: line breaks come first."""
+    return (0, len(text)) if text.startswith(b"\n") else (1, _rank_marks(text)[0])
 
 
 def _is_of(text: bytes, letters: bytes) -> bool:

@@ -1,0 +1,144 @@
+"""Objects that are finished inside the limit of tokens."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from headrace import constraint
+from headrace.backends import TransformersBackend
+from headrace.backends.decoding.automaton import Compiler, unpack
+from headrace.backends.decoding.closing import Closing, ClosingOrder
+from headrace.backends.local import LocalModel
+from headrace.middleware.check import violation
+from headrace.middleware.types import Constraint, Request, Sampling
+
+pytestmark = pytest.mark.model
+Ask = Callable[..., Awaitable[list[Any]]]
+
+ORDER = constraint(
+    {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$"},
+            "note": {"type": "string", "minLength": 12},
+            "lines": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}},
+                    "required": ["sku", "count"],
+                    "additionalProperties": False,
+                },
+            },
+            "day": {"type": "string", "format": "date"},
+            "state": {"enum": ["open", "closed", None]},
+        },
+        "required": ["id", "note", "lines", "day", "state"],
+        "additionalProperties": False,
+    }
+)
+ANY_OBJECT = constraint({"type": "object"})
+TAGS = constraint({"type": "array", "items": {"type": "string"}, "maxItems": 40})
+SENTENCE = constraint(re.compile(r"[a-z ]{3,}\.(\n- [a-z]+)*"))
+
+
+@pytest.fixture(scope="module")
+def order(local: LocalModel) -> ClosingOrder:
+    return local.closing_order
+
+
+def wander(
+    compiler: Compiler, order: ClosingOrder, held: Constraint, limit: int, seed: int
+) -> tuple[list[int], bool, bool]:
+    """Write tokens by lot; returns them, whether it is complete, and whether it was closed."""
+    lot = random.Random(seed)
+    matcher = compiler.matcher(held)
+    closing = Closing(order)
+    tokens: list[int] = []
+    while len(tokens) < limit and not matcher.is_finished:
+        allowed = unpack(matcher.mask(), 49152).nonzero()[0].tolist()
+        token = closing.choose(matcher, lot.choice(allowed), limit - len(tokens))
+        matcher.advance(token)
+        closing.advance(token)
+        tokens.append(token)
+    return tokens, matcher.is_complete, closing.was_needed
+
+
+@pytest.mark.parametrize("held", [ORDER, ANY_OBJECT, TAGS], ids=["order", "object", "tags"])
+def test_whatever_is_written_ends_valid_where_a_short_way_exists(
+    local: LocalModel, order: ClosingOrder, held: Constraint
+) -> None:
+    shortest = order.way(local.compiler.matcher(held), 500)
+    assert shortest is not None
+    stepped_in = 0
+    for seed in range(40):
+        limit = random.Random(seed).randint(len(shortest) + 1, len(shortest) + 90)
+        tokens, is_complete, was_needed = wander(local.compiler, order, held, limit, seed)
+        text = local.decode([token for token in tokens if token not in local.eos])
+        assert len(tokens) <= limit
+        assert is_complete, (seed, limit, text)
+        assert violation(text, held) is None, (seed, text)
+        stepped_in += was_needed
+    assert stepped_in > 0
+
+
+def test_a_way_is_found_out_of_free_text_too(local: LocalModel, order: ClosingOrder) -> None:
+    matcher = local.compiler.matcher(SENTENCE)
+    for token in local.compiler.tokens_of(b"the sea and the"):
+        matcher.advance(token)
+    way = order.way(matcher, 10)
+    assert way is not None
+    assert violation("the sea and the" + local.decode(way), SENTENCE) is None
+
+
+def test_no_way_is_promised_that_does_not_fit(local: LocalModel, order: ClosingOrder) -> None:
+    assert order.way(local.compiler.matcher(ORDER), 10) is None
+    assert order.way(local.compiler.matcher(ORDER), 0) is None
+
+
+@pytest.mark.parametrize("more", [1, 12, 24])
+async def test_a_small_limit_gives_a_whole_object_and_says_so(
+    smollm2: TransformersBackend, ask: Ask, local: LocalModel, order: ClosingOrder, more: int
+) -> None:
+    shortest = order.way(local.compiler.matcher(ORDER), 500)
+    assert shortest is not None
+    limit = len(shortest) + more
+    request = Request.of(
+        "Write JSON with a long list of animals, with a long text about each.",
+        constraint=ORDER,
+        sampling=Sampling(max_tokens=limit),
+    )
+    [answer] = await ask(smollm2, [request])
+    value = json.loads(answer.finished.text)
+    assert violation(answer.finished.text, ORDER) is None
+    assert value["lines"]
+    assert answer.finished.usage.completion_tokens <= limit
+    assert answer.finished.finish_reason == "length"
+    assert answer.finished.enforced.was_closed
+    assert "".join(answer.deltas) == answer.finished.text
+
+
+async def test_with_room_the_model_is_left_alone(smollm2: TransformersBackend, ask: Ask) -> None:
+    held = constraint({"enum": ["red", "green", "blue"]})
+    request = Request.of("A colour?", constraint=held, sampling=Sampling(max_tokens=16))
+    [answer] = await ask(smollm2, [request])
+    assert not answer.finished.enforced.was_closed
+    assert answer.finished.finish_reason == "stop"
+
+
+async def test_what_cannot_be_closed_is_cut_and_says_length(
+    smollm2: TransformersBackend, ask: Ask
+) -> None:
+    request = Request.of("An order.", constraint=ORDER, sampling=Sampling(max_tokens=6))
+    [answer] = await ask(smollm2, [request])
+    assert answer.finished.finish_reason == "length"
+    assert answer.finished.usage.completion_tokens == 6
+    assert not answer.finished.enforced.was_closed
+    assert answer.finished.text.lstrip().startswith("{")
