@@ -18,7 +18,7 @@ CORE = frozenset(
     {"type", "enum", "const", "properties", "required", "additionalProperties", "items"}
     | {"minItems", "maxItems", "anyOf", "$ref", "$defs", "definitions"}
 )
-LLAMA = CORE | {"minLength", "maxLength", "prefixItems"}
+LLAMA = CORE | {"minLength", "maxLength"}  # not prefixItems: beside items it is dropped
 _ALONE = ("$ref", "anyOf", "enum", "const")  # xgrammar and outlines drop what stands beside them
 
 
@@ -79,8 +79,8 @@ def _is_enforced(
         return set(value) <= set(fields.get("properties", ()))
     if key == "additionalProperties" and not isinstance(value, bool):
         return False
-    if key == "items" and isinstance(value, list):
-        return False
+    if key == "items" and not isinstance(value, Mapping):
+        return value is True
     if alone is None or key == alone or key in ("$defs", "definitions"):
         return True
     return key == "type" and alone in ("enum", "const")
