@@ -138,9 +138,8 @@ def _instance(
     except (TimeoutError, RecursionError) as error:
         raise HeadraceError(f"the instance takes too long to check: {error}") from error
     refused: int | None = None
-    if not chosen.error and (refused := _refused_at(compiler, constraint, text)) is not None:
-        if _refused_at(compiler, constraint, usual) is None:  # only its whitespace is unusual
-            refused = None
+    if not chosen.error and _refused_at(compiler, constraint, usual) is not None:
+        refused = _refused_at(compiler, constraint, text)  # else only its whitespace may be unusual
     return {
         "accepted": not chosen.error and refused is None,
         "refused_at": refused,

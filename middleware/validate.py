@@ -6,6 +6,7 @@ of 0.01), and most formats when nothing else is installed.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -13,7 +14,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from ..backends.decoding.drafts import draft_of, validator_class
-from ..backends.decoding.formats import FORMATS
+from ..backends.decoding.formats import FORMATS, without_leap_second
 from ..backends.decoding.patterns import Unsupported, nests_repeats, searched
 
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ def validator(schema: Any, *, seconds: float, pattern_seconds: float) -> Any:
     base = validator_class(draft_of(schema))
     deadline = time.monotonic() + seconds
     matches = _Matches(pattern_seconds)
-    if "unevaluatedProperties" in str(schema):
+    text = json.dumps(schema)
+    if "unevaluatedProperties" in text:
         _refuse_slow(schema)  # there the library searches by itself, without a limit
     library: Any = validators
     keywords = {
         **base.VALIDATORS,
+        "dependencies": validator_class("draft7").VALIDATORS["dependencies"],
         "pattern": matches.pattern,
         "patternProperties": matches.pattern_properties,
         "additionalProperties": matches.additional_properties,
@@ -62,13 +65,11 @@ def validator(schema: Any, *, seconds: float, pattern_seconds: float) -> Any:
     }
     bounded = {name: _until(deadline, keyword) for name, keyword in keywords.items()}
     cls = library.extend(base, bounded)
-    return cls(schema, registry=REGISTRY, format_checker=_formats(base, pattern_seconds))
+    return cls(schema, registry=REGISTRY, format_checker=_formats(base, text, pattern_seconds))
 
 
 def _until(deadline: float, keyword: Keyword) -> Keyword:
-    def bounded(
-        validator: Any, wanted: Any, value: Any, schema: Any
-    ) -> Iterator[ValidationError]:
+    def bounded(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
         if time.monotonic() > deadline:
             raise TimeoutError("validating takes too long")
         yield from keyword(validator, wanted, value, schema) or ()
@@ -153,60 +154,34 @@ def _refuse_slow(schema: Any) -> None:
             _refuse_slow(one)
 
 
-def _formats(base: Any, seconds: float) -> Any:
-    """Return a checker for our own formats, and for the library's where we have none."""
+def _formats(base: Any, text: str, seconds: float) -> Any:
+    """Return a checker: ours for what a schema's text mentions, the library's for the rest."""
     import regex
     from jsonschema import FormatChecker
 
     checker = cast("Any", FormatChecker)(formats=())
     checker.checkers = dict(base.FORMAT_CHECKER.checkers)
 
-    def matching(pattern: str) -> Callable[[Any], bool]:
-        compiled = regex.compile(pattern, flags=regex.VERSION1)
-        return lambda text: not isinstance(text, str) or bool(
-            compiled.fullmatch(text, timeout=seconds)
+    def matching(name: str) -> Callable[[Any], bool]:
+        compiled = regex.compile(FORMATS[name], flags=regex.VERSION1)
+        read = without_leap_second if "time" in name else str
+        return lambda text: (
+            not isinstance(text, str) or bool(compiled.fullmatch(read(text), timeout=seconds))
         )
 
-    for name, pattern in FORMATS.items():
-        checker.checkers[name] = (_Format(name, matching(pattern)), ())
+    wanted = {name for name in FORMATS if f'"{name}"' in text}
+    for name in wanted:
+        checker.checkers[name] = (matching(name), ())
+    if "hostname" in wanted:
+        is_shaped = checker.checkers["hostname"][0]
+        checker.checkers["hostname"] = (lambda text: is_shaped(text) and _is_hostname(text), ())
     checker.checkers["regex"] = (_is_pattern, ())
     return checker
 
 
-class _Format:
-    """One format: its pattern, and what a pattern cannot say."""
-
-    def __init__(self, name: str, is_matching: Callable[[Any], bool]) -> None:
-        self._name = name
-        self._is_matching = is_matching
-
-    def __call__(self, text: Any) -> bool:
-        if not isinstance(text, str):
-            return True
-        if self._name in ("time", "date-time") and (usual := without_leap_second(text)):
-            text = usual
-        if not self._is_matching(text):
-            return False
-        return self._name != "hostname" or _is_hostname(text)
-
-
-def without_leap_second(text: str) -> str | None:
-    """Return a time of 23:59:60 UTC, in whatever zone, as a usual one; None when it is none."""
-    import re
-
-    found = re.search(r"([01]\d|2[0-3]):([0-5]\d):60(\.\d+)?([zZ]|([+-])(\d\d):(\d\d))$", text, re.A)
-    if found is None:
-        return None
-    minutes = int(found[1]) * 60 + int(found[2])
-    if found[5]:
-        shift = int(found[6]) * 60 + int(found[7])
-        minutes += -shift if found[5] == "+" else shift
-    if minutes % 1440 != 1439:
-        return None
-    return f"{text[: found.start(2)]}{found[2]}:59{found[3] or ''}{found[4]}"
-
-
-def _is_hostname(text: str) -> bool:
+def _is_hostname(text: Any) -> bool:
+    if not isinstance(text, str):
+        return True
     if len(text) > 253:
         return False
     for label in text.lower().split("."):

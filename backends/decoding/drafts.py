@@ -46,6 +46,14 @@ def draft_of(schema: dict[str, Any] | bool) -> str:
     return draft
 
 
+def is_known(schema: dict[str, Any] | bool) -> bool:
+    """Whether ``$schema``, if there is one, names a draft; else words may mean something else."""
+    named = schema.get("$schema") if isinstance(schema, dict) else None
+    name = str(named).replace("https:", "http:").removesuffix("#")
+    known = {known.replace("https:", "http:") for known in _NAMES}
+    return named is None or name in known or name == "http://json-schema.org/schema"
+
+
 def validator_class(draft: str) -> Any:
     """Return the validator of a draft, from ``jsonschema``."""
     import jsonschema

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from .lower import SCALARS, Schema
+from .keywords import SCALARS, Schema
 
 
 def without_endless(schema: Schema) -> Schema:
@@ -22,9 +22,7 @@ def without_endless(schema: Schema) -> Schema:
     ending: set[str] = set()
     while True:
         more = {
-            name
-            for name, one in definitions.items()
-            if name not in ending and _ends(one, ending)
+            name for name, one in definitions.items() if name not in ending and _ends(one, ending)
         }
         if not more:
             break

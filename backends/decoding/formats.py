@@ -1,23 +1,39 @@
 """String formats as patterns, exact where a pattern can be (RFC 3339, 3986, 4291, 5321, 6901).
 
-A pattern is for the whole text, in the dialect that Python's ``regex`` and Rust share.
+Patterns are for the whole text, in the dialect that Python's ``regex`` and Rust share.
 """
 
 from __future__ import annotations
+
+import re
 
 _DAY = (
     "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     "|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 )
-_LEAP_YEAR = (
-    "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
-)  # every fourth, of the hundreds every fourth
+# Every fourth year; of the hundreds every fourth.
+_LEAP_YEAR = "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
 _DATE = f"(?:[0-9]{{4}}-{_DAY}|{_LEAP_YEAR}-02-29)"
 _HOURS = "(?:[01][0-9]|2[0-3])"
 
 
-# No leap seconds: which minute may have one depends on the offset. ``leap`` turns one into none.
-_TIME = rf"{_HOURS}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-]{_HOURS}:[0-5][0-9])"
+_FRACTION = r"(?:\.[0-9]+)?"
+_USUAL = f"{_HOURS}:[0-5][0-9]:[0-5][0-9]{_FRACTION}(?:[zZ]|[+-]{_HOURS}:[0-5][0-9])"
+
+
+def _leap_seconds(minutes: int) -> str:
+    """Return a pattern of the times that are 23:59:60 in UTC, at offsets of so many minutes."""
+    offsets: dict[str, list[str]] = {"23:59": ["[zZ]"]}
+    for offset in range(0, 24 * 60, minutes):
+        for sign, shift in (("[+]", offset), ("-", -offset)):
+            local = (24 * 60 - 1 + shift) % (24 * 60)
+            clock = f"{local // 60:02}:{local % 60:02}"
+            offsets.setdefault(clock, []).append(f"{sign}{offset // 60:02}:{offset % 60:02}")
+    return "|".join(f"{at}:60{_FRACTION}(?:{'|'.join(zones)})" for at, zones in offsets.items())
+
+
+# An automaton grows with each offset: it writes leap seconds at whole and half hours only.
+_TIME = f"(?:{_USUAL}|{_leap_seconds(30)})"
 
 _BYTE = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])"
 _IPV4 = rf"(?:{_BYTE}\.){{3}}{_BYTE}"
@@ -74,5 +90,25 @@ FORMATS: dict[str, str] = {
     "relative-json-pointer": f"(?:0|[1-9][0-9]*)(?:#|{_POINTER})",
     "hostname": _DOMAIN,
 }
-# Their pattern lets through what a look at the whole text then refuses (lengths, punycode).
+# Its pattern lets through what a look at the whole text then refuses (lengths, punycode).
 NOT_EXACT = frozenset({"hostname"})
+
+
+def without_leap_second(text: str) -> str:
+    """Return a time or date-time with :59 for :60 where the second before midnight in UTC is one.
+
+    Any offset is taken, where the patterns only know whole and half hours.
+
+    >>> without_leap_second("05:44:60+05:45")
+    '05:44:59+05:45'
+    """
+    found = re.search(
+        rf"({_HOURS}):([0-5][0-9]):60({_FRACTION})([zZ]|([+-])([0-9]{{2}}):([0-9]{{2}}))\Z", text
+    )
+    if found is None:
+        return text
+    offset = int(found[6] or 0) * 60 + int(found[7] or 0)
+    minute = int(found[1]) * 60 + int(found[2]) + (offset if found[5] == "-" else -offset)
+    if minute % (24 * 60) != 24 * 60 - 1:
+        return text
+    return f"{text[: found.start()]}{found[1]}:{found[2]}:59{found[3]}{found[4]}"

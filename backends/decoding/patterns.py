@@ -1,8 +1,8 @@
-"""JSON Schema's regular expressions (ECMA-262) for engines with another dialect.
+r"""JSON Schema's regular expressions (ECMA-262) for engines with another dialect.
 
 ``searched`` gives a pattern for Python's ``regex`` (searching, as JSON Schema asks), ``whole`` one
-for a Rust automaton, which must match the whole text. Both mean the same as in ECMAScript: ``\\d``
-and ``\\w`` are ASCII, ``.`` leaves out all four line ends, ``$`` is the end and not a last line.
+for a Rust automaton, which must match the whole text. Both mean the same as in ECMAScript: ``\d``
+and ``\w`` are ASCII, ``.`` leaves out all four line ends, ``$`` is the end and not a last line.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _class(pattern: str, at: int) -> tuple[str, int]:
     if at >= len(pattern):
         raise Unsupported(f"a class without its end: {pattern[start : start + 20]!r}")
     if not inner:
-        return (_ANY if is_negated else rf"[^\x00-\U0010FFFF]"), at + 1
+        return (_ANY if is_negated else r"[^\x00-\U0010FFFF]"), at + 1
     return f"[{'^' if is_negated else ''}{inner}]", at + 1
 
 

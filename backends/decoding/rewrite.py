@@ -95,7 +95,10 @@ def conditional(node: Mapping[str, Any]) -> Any:
     if other is None:
         return None
     return {
-        "anyOf": [{"allOf": [test, node.get("then", True)]}, {"allOf": [other, node.get("else", True)]}]
+        "anyOf": [
+            {"allOf": [test, node.get("then", True)]},
+            {"allOf": [other, node.get("else", True)]},
+        ]
     }
 
 
@@ -143,7 +146,7 @@ def evaluated(node: Mapping[str, Any], of: str) -> bool:
 
 
 def named(out: dict[str, Any], names: Any) -> bool:
-    """Put ``propertyNames`` into an object schema as patterns; returns whether that could be done."""
+    """Put ``propertyNames`` into an object schema as patterns; returns whether that is done."""
     import regex
 
     from .patterns import Unsupported, searched, whole
@@ -174,4 +177,3 @@ def named(out: dict[str, Any], names: Any) -> bool:
     out["patternProperties"] = {f"^{rust}$": rest}
     out["additionalProperties"] = False
     return True
-

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
-from .drafts import draft_of
+from .drafts import draft_of, is_known
 from .finite import without_endless
-from .lower import MAX_DEPTH, Lowering, Relax, Schema
+from .keywords import Schema
+from .lower import MAX_DEPTH, Lowering, Relax
 
 MAX_CHARACTERS = 4_000_000
 
@@ -65,6 +66,8 @@ def lowered(spec: str, relax: Relax | None = None) -> Prepared:
     """
     schema = load(spec)
     lowering = Lowering(draft_of(schema), relax or Relax())
+    if not is_known(schema):
+        lowering.leave("", "$schema")
     try:
         low = without_endless(lowering(schema))
     except RecursionError:
@@ -117,5 +120,5 @@ def has_open_names(schema: Any) -> bool:
 
 
 def needs_escapes(schema: Any) -> bool:
-    """Whether a lowered schema has a value or name that JSON can only write as ``\\uXXXX``."""
+    """Whether a lowered schema has a value or name that JSON can only write by its code point."""
     return re.search(r"(?<!\\)(?:\\\\)*\\u00[01]|\x7f", json.dumps(schema)) is not None

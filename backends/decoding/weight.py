@@ -35,7 +35,9 @@ def weight(constraint: Constraint) -> int:
         try:
             check_size(spec)
         except Unsupported as error:
-            raise UnsupportedConstraint(f"the pattern {spec!r:.60} is too complex: {error}") from None
+            raise UnsupportedConstraint(
+                f"the pattern {spec!r:.60} is too complex: {error}"
+            ) from None
         return repeats(spec)
     counts = [max(int(low), int(high or 0)) for low, high in _COUNTS.findall(spec)]
     if any(count > MAX_REPEATS for count in counts):

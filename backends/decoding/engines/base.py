@@ -1,4 +1,4 @@
-"""What an engine is to the rest: it compiles a constraint once, and makes a matcher for each row."""
+"""What an engine is to the rest: it compiles a constraint once, and makes matchers for rows."""
 
 from __future__ import annotations
 

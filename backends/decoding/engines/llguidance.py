@@ -53,7 +53,7 @@ class LLGuidance:
         """See ``Engine.compile``."""
         if constraint.kind != "json_schema":
             residual: list[str] = []
-            matcher = self._matcher(self._grammar(constraint, residual))
+            matcher = self._tried(self._grammar(constraint, residual))
             if matcher.is_error():
                 raise _error(constraint, matcher.get_error())
             return LLTemplate(matcher, self._vocabulary, tuple(residual))
@@ -83,7 +83,7 @@ class LLGuidance:
         spec = constraint.spec
         if constraint.kind == "choice":
             if isinstance(spec, str) or not spec:
-                raise InvalidRequest(f"a choice needs a tuple of texts to choose from, got {spec!r}")
+                raise InvalidRequest(f"a choice needs texts to choose from, got {spec!r:.80}")
             return LLMatcher.grammar_from_regex("|".join(f"(?:{_literal(text)})" for text in spec))
         text = _text(constraint)
         if constraint.kind == "regex":
@@ -103,13 +103,15 @@ class LLGuidance:
     def _matcher(self, grammar: str) -> LLMatcher:
         from llguidance import LLMatcher
 
-        matcher = LLMatcher(self._vocabulary.ll, grammar, log_level=0, limits=_limits())
-        if not matcher.is_error():
-            trial = matcher.deep_copy()
-            trial.compute_bitmask()  # some constraints fail only here
-            if trial.is_error():
-                return trial
-        return matcher
+        return LLMatcher(self._vocabulary.ll, grammar, log_level=0, limits=_limits())
+
+    def _tried(self, grammar: str) -> LLMatcher:
+        """Compile a grammar, and make its first mask: some fail only there."""
+        matcher = self._matcher(grammar)
+        trial = matcher.deep_copy()
+        if not trial.is_error():
+            trial.compute_bitmask()
+        return trial if trial.is_error() else matcher
 
     def _relaxed(self, relax: Relax, message: str, prepared: Prepared) -> Relax | None:
         """Return what to leave out next, None when nothing would help."""
