@@ -41,14 +41,31 @@ def from_type(spec: Any) -> Constraint:
 def _from_adapter(spec: Any) -> Constraint:
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):
+        """Holds a field of an Outlines type to its whole pattern, as that type's check does."""
+
+        def generate_inner(self, schema: Any) -> dict[str, Any]:
+            made = super().generate_inner(schema)
+            if "pattern" in made and _is_outlines(schema):
+                made["pattern"] = f"^(?:{made['pattern']})$"
+            return made
 
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(spec)
-        schema = adapter.json_schema()
+        schema = adapter.json_schema(schema_generator=Generator)
     except (PydanticUserError, NameError, TypeError) as error:
         first = str(error).partition("\n")[0]
         raise InvalidRequest(f"{spec!r:.80} has no JSON schema: {first:.160}") from None
     return json_schema(closed(schema), adapter.validate_json)
+
+
+def _is_outlines(schema: Mapping[str, Any]) -> bool:
+    metadata = cast("Mapping[str, Any]", schema.get("metadata") or {})
+    hooks = cast("Sequence[Any]", metadata.get("pydantic_js_functions", ()))
+    owners = (getattr(hook, "__self__", None) for hook in hooks)
+    return any(type(owner).__module__.split(".")[0] == "outlines" for owner in owners)
 
 
 def _from_signature(function: Callable[..., Any]) -> Constraint:

@@ -233,6 +233,20 @@ def test_every_outlines_term_is_taken(term: Any, kind: str, accepted: str, refus
     assert broken(refused, made) is not None
 
 
+def test_an_outlines_term_as_a_fields_type_holds_the_whole_string() -> None:
+    integer: Any = ot.integer
+
+    class Person(BaseModel):
+        age: integer
+        digits: list[integer] = []
+
+    made = constraint(Person)
+    assert broken('{"age": "42", "digits": ["1"]}', made) is None
+    assert broken('{"age": "a42"}', made) is not None
+    assert broken('{"age": "42", "digits": ["1a"]}', made) is not None
+    assert read(made, '{"age": "42"}').age == "42"
+
+
 @pytest.mark.parametrize("name", ["json", "arithmetic"])
 def test_outlines_own_grammars_are_read(name: str) -> None:
     made = constraint(outlines.cfg(getattr(outlines.grammars, name)))
