@@ -48,6 +48,10 @@ class Template:
             parts: list[Any] = json.loads(spec)
             if not isinstance(parts, list) or not parts:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError("not a list of parts")
+            if sum(not isinstance(part, str) for part in parts) > MAX_FIELDS:
+                raise TypeError(f"more than {MAX_FIELDS} fields")
+            if len(parts) > 2 * MAX_FIELDS + 1:
+                raise TypeError("texts that are not joined")
             return cls(
                 tuple(
                     part
@@ -113,7 +117,7 @@ class Template:
             if one.kind == "json_schema":
                 whole = Constraint("json_schema", one.spec)
                 if problem := violation(texts[one.name], whole):
-                    return f"/{one.name}: {problem}"
+                    return f"/{one.name}{'' if problem.startswith('/') else ': '}{problem}"
         return None
 
     def _complaint(self, text: str, furthest: tuple[int, int]) -> str:
