@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import outlines.types as ot
 import pytest
+import torch
 from pydantic import BaseModel
 
 from headrace import InvalidRequest, UnsupportedConstraint, constraint, grammar, template
@@ -92,15 +93,16 @@ def test_every_kind_of_constraint_holds_in_outlines(
 def test_fault_31_rows_end_early_and_beams_are_reordered(
     model: Any, like: ConstraintProcessor
 ) -> None:
-    spec = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 99}}}
+    spec = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 99}}}
     schema = {**spec, "required": ["n"], "additionalProperties": False}
     write = generator(model, like, schema)
     texts = write.batch(["Give JSON.", "Write a number, please, as JSON:"], **GREEDY)
     texts.append(write("Give JSON.", num_beams=3, **GREEDY))
+    torch.manual_seed(0)
     texts += write("Give JSON.", **{**GREEDY, "do_sample": True}, num_return_sequences=3)
     assert len(texts) == 6
     for text in texts:
-        assert json.loads(text)["n"] <= 99
+        assert 0 <= json.loads(text)["n"] <= 99
     cities = generator(model, like, ["New", "New York City, in the state of New York"])
     assert len(set(cities.batch([PROMPT, "Old or new?"], **GREEDY))) <= 2
 
