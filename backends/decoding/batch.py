@@ -16,7 +16,10 @@ from .row import Row
 if TYPE_CHECKING:
     import torch
 
-_WIDEST = 64  # tokens of a row in one pass, its prompt apart: the others are padded to as many
+_WIDEST = 64  # tokens of a row in one pass, its prompt apart
+# A pass that reads n tokens takes about as long as _FREE + n: weights are read once whatever n is.
+_FREE = {"cpu": 16, "cuda": 256}
+_HOPE = 0.75  # share of guesses that turn out right
 _WASTE = 0.25  # share of padding in the cache from which it is rewritten without
 _WASTE_COLUMNS = 64
 
@@ -59,7 +62,28 @@ class Batch:
         Returns for each row logits [1 + len(draft), vocabulary], or [0, vocabulary] for a row
         that has more certain tokens than one pass reads.
         """
-        return self._forward([row.unread(_WIDEST if self.is_plain else 1) for row in self.rows])
+        width = self._width() if self.is_plain else 1
+        blocks = [row.unread(width) for row in self.rows]
+        for row, block in zip(self.rows, blocks, strict=True):
+            row.draft = row.draft[: width - len(block)]
+        return self._forward(blocks)
+
+    def _width(self) -> int:
+        """Return how many columns to read: those that bring most tokens in the time they take.
+
+        The rows share the columns, so that what one row alone has to read costs the others too.
+        """
+        wants = [(len(row.unread()), len(row.draft)) for row in self.rows]
+        free = _FREE.get(self.model.device.type, _FREE["cuda"])
+
+        def gain(width: int) -> float:
+            read = sum(
+                min(certain, width) + _HOPE * min(max(width - certain, 0), guessed)
+                for certain, guessed in wants
+            )
+            return read / (free + width * len(wants))
+
+        return max(range(1, min(max(map(sum, wants)), _WIDEST) + 1), key=gain)
 
     def settle(self, rejected: Sequence[int]) -> None:
         """Forget the last columns of each row: guesses that it did not keep."""

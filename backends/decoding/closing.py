@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST = 512  # tokens of a way that is looked for
+_FEW = 64
 _TIGHT = 32  # tokens of slack under which every token is checked
 
 
@@ -42,6 +43,8 @@ class ClosingOrder:
 
         self._outside, self._inside = ordered(_rank_outside), ordered(_rank_inside)
         self._marks = ordered(_rank_marks), ordered(_rank_breaks)
+        # Nearly always one of the first few is allowed, and a bit is looked up faster than 49,152.
+        self._few = {id(order): order[:_FEW].tolist() for order in (self._outside, self._inside)}
 
     def way(self, matcher: Matcher, limit: int) -> list[int] | None:
         """Return tokens that complete the answer, None when ``limit`` are not enough."""
@@ -77,13 +80,21 @@ class ClosingOrder:
         """
         if (token := forced_token(mask)) is not None:
             return token
-        allowed = unpack(mask, self._width)
-        is_inside = self._letter is not None and bool(allowed[self._letter])
+        is_inside = self._letter is not None and _is_allowed(mask, self._letter)
         order = self._inside if is_inside else self._outside
         if turn is not None and is_inside:
             order = self._marks[turn % 2]
-        at = int(allowed[order].argmax())
-        return int(order[at]) if allowed[order[at]] else None
+        for token in self._few.get(id(order), ()):
+            if _is_allowed(mask, token):
+                return token
+        allowed = unpack(mask, self._width)[order]
+        at = int(allowed.argmax())
+        return int(order[at]) if allowed[at] else None
+
+
+def _is_allowed(mask: bytes, token: int) -> bool:
+    at = token >> 3
+    return at < len(mask) and bool(mask[at] >> (token & 7) & 1)
 
 
 class Closing:
@@ -110,7 +121,8 @@ class Closing:
         if after.is_finished:
             return token
         limit = min(left - 1, _LONGEST)
-        way = self._order.way(after, limit)
+        way = self._way if len(self._way) <= limit and _completes(after, self._way) else None
+        way = self._order.way(after, limit) if way is None else way
         if way is not None:
             self._way = [token, *way]
             slack = limit - len(way)
@@ -128,6 +140,19 @@ class Closing:
         """Take note of a token that the answer has got."""
         self._unchecked -= 1
         self._way = self._way[1:] if self._way[:1] == [token] else []
+
+
+def _completes(matcher: Matcher, way: Sequence[int]) -> bool:
+    """Whether the way leads to an end from here too, as it does after more text in a string."""
+    if not way:
+        return False
+    matcher = matcher.copy()
+    try:
+        for token in way:
+            matcher.advance(token)
+    except UnsupportedConstraint:
+        return False
+    return matcher.is_complete
 
 
 def _rank_outside(text: bytes) -> tuple[int, int]:
