@@ -23,7 +23,7 @@ class Layout:
         self._is_escaped = False
         self._last = ""  # the last character that is no whitespace
         self._gap = ""  # whitespace since then
-        self._indent: int | None = None  # None: on one line, as far as is known
+        self._indent: str | None = None  # None: on one line, as far as is known
         self._after = {":": " ", ",": " "}
 
     def push(self, text: str) -> str:
@@ -78,8 +78,8 @@ class Layout:
         if opened and "\n" not in self._gap:
             self._indent = None if self._last == "{" else self._indent
         elif opened:
-            width = len(self._gap) - self._gap.rindex("\n") - 1
-            self._indent = width // max(self._depth, 1)
+            blanks = self._gap[self._gap.rindex("\n") + 1 :]
+            self._indent = blanks[: len(blanks) // max(self._depth, 1)]
 
     def _expected(self, char: str) -> str:
         last = self._last
@@ -91,8 +91,8 @@ class Layout:
             if last in "{[" and char in "}]":
                 return ""
             if last in "{[,":
-                return "\n" + " " * (self._indent * self._depth)
+                return "\n" + self._indent * self._depth
             if char in "}]":
-                return "\n" + " " * (self._indent * (self._depth - 1))
+                return "\n" + self._indent * (self._depth - 1)
             return ""
         return self._after[","] if last == "," else ""
