@@ -32,6 +32,7 @@ from typing import Any, cast
 
 CPU_SECONDS = 20
 ENGINES = ("headrace", "llguidance", "llguidance lenient", "xgrammar", "outlines_core")
+OURS = ("headrace", "headrace by xgrammar")
 Feed = Callable[[Any, bytes], Any]  # an automaton that has taken the bytes, None if it cannot
 
 
@@ -114,19 +115,20 @@ class Engines:
 
     def open(self, name: str, schema: Any) -> tuple[Any, Feed, Callable[[Any], bool], str]:
         """Compile a schema; returns the start, how to go on, what is complete, and the claim."""
-        if name == "headrace":
-            return self._headrace(schema)
+        if name in OURS:
+            return self._headrace(schema, "auto" if name == "headrace" else "xgrammar")
         if name == "xgrammar":
             return self._xgrammar(schema)
         if name == "outlines_core":
             return self._outlines(schema)
         return self._llguidance(schema, lenient="lenient" in name)
 
-    def _headrace(self, schema: Any) -> tuple[Any, Feed, Callable[[Any], bool], str]:
+    def _headrace(self, schema: Any, engine: Any) -> tuple[Any, Feed, Callable[[Any], bool], str]:
         from headrace.middleware.errors import UnsupportedConstraint
         from headrace.middleware.types import Constraint
 
-        matcher = self.compiler.matcher(Constraint("json_schema", json.dumps(schema)))
+        compiler = self.compiler.with_engine(engine)
+        matcher = compiler.matcher(Constraint("json_schema", json.dumps(schema)))
 
         def feed(at: Any, text: bytes) -> Any:
             at = at.copy()
@@ -222,9 +224,9 @@ def judge(engines: Engines, name: str, case: Case, walks: int) -> Verdict:
             verdict.wrong_accepts.append(text[:120])
         if is_valid and not is_accepted:
             verdict.wrong_rejects.append(text[:120])
-        if name == "headrace" and (is_accepted and valid(value, case.schema)) != is_valid:
+        if name in OURS and (is_accepted and valid(value, case.schema)) != is_valid:
             verdict.missed.append(text[:120])
-    if name == "headrace" and verdict.level == "full":
+    if name in OURS and verdict.level == "full":
         for seed in range(walks):
             written = walk(start, engines, random.Random(f"{case.name}{seed}"))
             if written is not None:
@@ -261,7 +263,7 @@ def can_write(
 def _orders(schema: Any) -> Iterator[list[str]]:
     """Yield the names of each object in the schema's order."""
     if isinstance(schema, list):
-        for one in cast("list[Any]", schema):
+        for one in cast("Sequence[Any]", schema):
             yield from _orders(one)
     elif isinstance(schema, dict):
         given = cast("dict[str, Any]", schema)
@@ -274,7 +276,7 @@ def _orders(schema: Any) -> Iterator[list[str]]:
 def _ordered(value: Any, orders: Sequence[Sequence[str]]) -> Any:
     """Put the keys of each object into the order of the properties that it seems to have."""
     if isinstance(value, list):
-        return [_ordered(one, orders) for one in cast("list[Any]", value)]
+        return [_ordered(one, orders) for one in cast("Sequence[Any]", value)]
     if not isinstance(value, dict):
         return value
     given = cast("dict[str, Any]", value)
@@ -292,7 +294,7 @@ def _written(at: Any, feed: Feed, value: Any) -> Iterator[Any]:
         opened = feed(at, b"{")
         yield from _members(opened, feed, dict(cast("dict[str, Any]", value)), True)
     elif isinstance(value, list):
-        yield from _items(feed(at, b"["), feed, cast("list[Any]", value), True)
+        yield from _items(feed(at, b"["), feed, cast("Sequence[Any]", value), True)
     else:
         texts = [json.dumps(value, ensure_ascii=False)]
         if isinstance(value, float) and value.is_integer():
@@ -316,7 +318,7 @@ def _members(at: Any, feed: Feed, rest: dict[str, Any], is_first: bool) -> Itera
             yield from _members(after, feed, others, False)
 
 
-def _items(at: Any, feed: Feed, rest: list[Any], is_first: bool) -> Iterator[Any]:
+def _items(at: Any, feed: Feed, rest: Sequence[Any], is_first: bool) -> Iterator[Any]:
     if at is None:
         return
     if not rest:
@@ -421,8 +423,9 @@ def table(source: str, verdicts: dict[str, list[Verdict]]) -> list[str]:
             f"| {name} | {len(found)} | {len(full)} | {accepts} | {rejects} | {handled}"
             f" ({handled / len(found):.1%}) | {refused} | {lost} |"
         )
-    walks = sum(one.walks for one in verdicts.get("headrace", []))
-    wrong = sum(len(one.wrong_walks) for one in verdicts.get("headrace", []))
+    ours = [one for name in OURS for one in verdicts.get(name, [])]
+    walks = sum(one.walks for one in ours)
+    wrong = sum(len(one.wrong_walks) for one in ours)
     if walks:
         lines.append(f"\nWritten at random by headrace's automata: {walks}, invalid: {wrong}")
     return lines
@@ -435,7 +438,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0, help="cases of each source; 0 is all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--walks", type=int, default=3)
-    parser.add_argument("--engines", nargs="*", default=ENGINES[:4], choices=ENGINES)
+    parser.add_argument("--engines", nargs="*", default=ENGINES[:4], choices=(*ENGINES, *OURS[1:]))
     parser.add_argument("--only", help="cases whose name contains this")
     parser.add_argument("--show", action="store_true", help="every wrong case, one a line")
     options = parser.parse_args()
@@ -453,7 +456,7 @@ def main() -> None:
             for name in options.engines:
                 verdict = forked(partial(judge, engines, name, case, options.walks))
                 verdicts[name].append(verdict)
-                if options.show and name == "headrace":
+                if options.show and name in OURS:
                     _show(case, verdict)
             if sys.stderr.isatty() or options.show:
                 print(f"{len(verdicts[name])}/{len(found)}", file=sys.stderr, end="\r")

@@ -41,6 +41,14 @@ def full_match(pattern: str, text: str) -> bool:
     """Whether the whole text matches; a pattern that takes for ever raises TimeoutError."""
     import regex
 
+    from ..backends.decoding.patterns import TooLarge, Unsupported, check_size
+
+    try:
+        check_size(pattern)  # counts are written out: some would take gigabytes
+    except TooLarge as error:
+        raise TimeoutError(f"the pattern has {error}") from error
+    except Unsupported:
+        pass  # ``regex`` has the last word
     return regex.fullmatch(pattern, text, timeout=PATTERN_SECONDS) is not None
 
 

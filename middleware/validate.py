@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from ..backends.decoding.drafts import draft_of, validator_class
 from ..backends.decoding.formats import FORMATS, without_leap_second
-from ..backends.decoding.patterns import Unsupported, nests_repeats, searched
+from ..backends.decoding.patterns import TooLarge, Unsupported, check_size, nests_repeats, searched
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -87,7 +87,10 @@ class _Matches:
         import regex
 
         try:
+            check_size(pattern)
             python = searched(pattern)
+        except TooLarge as error:
+            raise TimeoutError(f"the pattern {pattern!r:.60} has {error}") from error
         except Unsupported:
             python = pattern
         found = regex.search(python, text, flags=regex.VERSION1, timeout=self._seconds)
@@ -143,12 +146,12 @@ def _multiple_of(_: Any, wanted: Any, value: Any, __: Any) -> Iterator[Validatio
 
 def _refuse_slow(schema: Any) -> None:
     if isinstance(schema, list):
-        for one in cast("list[Any]", schema):
+        for one in cast("Sequence[Any]", schema):
             _refuse_slow(one)
     elif isinstance(schema, dict):
         given = cast("dict[str, Any]", schema)
-        patterns = given.get("patternProperties")
-        if isinstance(patterns, dict) and any(nests_repeats(one) for one in patterns):
+        patterns = cast("dict[str, Any]", given.get("patternProperties") or {})
+        if any(nests_repeats(one) for one in patterns):
             raise TimeoutError("a pattern with nested repeats beside unevaluatedProperties")
         for one in given.values():
             _refuse_slow(one)
@@ -174,7 +177,11 @@ def _formats(base: Any, text: str, seconds: float) -> Any:
         checker.checkers[name] = (matching(name), ())
     if "hostname" in wanted:
         is_shaped = checker.checkers["hostname"][0]
-        checker.checkers["hostname"] = (lambda text: is_shaped(text) and _is_hostname(text), ())
+
+        def is_hostname(text: Any) -> bool:
+            return bool(is_shaped(text)) and _is_hostname(text)
+
+        checker.checkers["hostname"] = (is_hostname, ())
     checker.checkers["regex"] = (_is_pattern, ())
     return checker
 

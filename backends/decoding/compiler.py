@@ -112,9 +112,9 @@ class Compiler:
                 if not isinstance(error, (InvalidRequest, UnsupportedConstraint)):
                     with self._lock:  # it may go well another time
                         self._results.pop(key, None)
-        error = future.exception()
-        if error is not None:
-            raise type(error)(*error.args) from error  # one of our own for each caller
+        failure = future.exception()
+        if failure is not None:
+            raise type(failure)(*failure.args) from failure  # one of our own for each caller
         return future.result()
 
     def _compiled(self, constraint: Constraint) -> Template:

@@ -6,7 +6,7 @@ faster than validating against them. A repeated value in ``enum`` is forgiven.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
@@ -80,11 +80,11 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_text(one) for one in cast("list[Any]", value))
+    return isinstance(value, list) and all(_is_text(one) for one in cast("Sequence[Any]", value))
 
 
 def _is_type(value: Any) -> bool:
-    kinds = cast("list[Any]", value if isinstance(value, list) else [value])
+    kinds = cast("Sequence[Any]", value if isinstance(value, list) else [value])
     return bool(kinds) and all(isinstance(kind, str) and kind in KINDS for kind in kinds)
 
 
@@ -134,7 +134,7 @@ def _check(schema: Any, pointer: str, signs: set[str]) -> None:
                 signs.add("items")
             elif not isinstance(value, list) or not value:
                 raise _wrong(keyword, "a list of schemas", value, pointer)
-            for at, one in enumerate(cast("list[Any]", value)):
+            for at, one in enumerate(cast("Sequence[Any]", value)):
                 _check(one, f"{pointer}/{keyword}/{at}", signs)
         elif keyword == "items":
             _check(value, f"{pointer}/items", signs)

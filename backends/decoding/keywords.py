@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
 from .formats import FORMATS, NOT_EXACT
-from .patterns import Unsupported, searched, whole
+from .patterns import TooLarge, Unsupported, check_size, searched, whole
 from .rewrite import conditional, dependencies, evaluated, exclusive, named, negated
 from .values import EXACT, is_exact, is_kind, plain
 
@@ -57,7 +57,7 @@ class Node:
             target = self._ref("$ref")
             if target is False:
                 return False
-            out.update({} if target is True else cast("dict[str, Any]", target))
+            out.update({} if target is True else target)
         if len(kinds) < _ALL_KINDS:
             out["type"] = kinds
         if not self._values(out, kinds):
@@ -176,7 +176,12 @@ class Node:
         import regex
 
         try:
+            check_size(pattern)  # a backtracking engine writes counts out: it would take gigabytes
             regex.compile(searched(pattern), flags=regex.VERSION1)
+        except TooLarge as error:
+            raise UnsupportedConstraint(
+                f"the pattern {pattern!r:.60} at {self.pointer or '/'} has {error}"
+            ) from error
         except (Unsupported, regex.error) as error:
             raise InvalidRequest(
                 f"the pattern {pattern!r:.60} at {self.pointer or '/'} cannot be read: {error}"
@@ -205,14 +210,14 @@ class Node:
         self._bounds(out, "array")
         if out.get("minItems", 0) > out.get("maxItems", MAX_BOUND):
             return False
-        items, prefix, first = node.get("items"), node.get("prefixItems"), "prefixItems"
-        rest = "items"
+        items: Any = node.get("items")
+        prefix: Any = node.get("prefixItems")
+        first, rest = "prefixItems", "items"
         if not owner.is_since("2020-12"):
-            prefix, items, first, rest = (
-                (items, node.get("additionalItems"), "items", "additionalItems")
-                if isinstance(items, list)
-                else (None, items, "items", "items")
-            )
+            prefix = None
+            if isinstance(items, list):
+                prefix, items = cast("Any", items), node.get("additionalItems")
+                first, rest = "items", "additionalItems"
         if rest not in node and "unevaluatedItems" in node and evaluated(node, "items"):
             items, rest = node["unevaluatedItems"], "unevaluatedItems"
         if prefix:

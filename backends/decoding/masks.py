@@ -37,5 +37,5 @@ def apply_mask(mask: bytes, logits: torch.Tensor) -> torch.Tensor:
     """
     import torch
 
-    allowed = torch.from_numpy(unpack(mask, logits.shape[-1])).to(logits.device)
+    allowed = torch.as_tensor(unpack(mask, logits.shape[-1]), device=logits.device)
     return torch.where(allowed, logits, float("-inf"))

@@ -29,6 +29,10 @@ class Unsupported(ValueError):
     """The pattern asks for something that no automaton has; the text names it."""
 
 
+class TooLarge(Unsupported):
+    """The pattern is long, or its counts of repeats multiply to what would take gigabytes."""
+
+
 def searched(pattern: str) -> str:
     """Return the pattern for ``regex.search(..., flags=regex.VERSION1)``."""
     return "".join(_python(token) for token in _tokens(pattern))
@@ -54,11 +58,11 @@ def whole(pattern: str) -> str:
 
 
 def check_size(pattern: str) -> None:
-    """Refuse patterns that would make an automaton explode. Raises Unsupported."""
+    """Refuse patterns that would make an automaton explode. Raises TooLarge."""
     if len(pattern) > MAX_PATTERN:
-        raise Unsupported(f"{len(pattern)} characters; keep it <= {MAX_PATTERN}")
+        raise TooLarge(f"{len(pattern)} characters; keep it <= {MAX_PATTERN}")
     if (most := repeats(pattern)) > MAX_REPEATS:
-        raise Unsupported(f"counts of repeats that multiply to {most}; keep it <= {MAX_REPEATS}")
+        raise TooLarge(f"counts of repeats that multiply to {most}; keep it <= {MAX_REPEATS}")
 
 
 def _anchored(tokens: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -96,7 +97,7 @@ def _is_shallow(schema: Any) -> bool:
             for inner in (
                 cast("dict[str, Any]", one).values()
                 if isinstance(one, dict)
-                else cast("list[Any]", one)
+                else cast("Sequence[Any]", one)
                 if isinstance(one, list)
                 else ()
             )
@@ -109,7 +110,7 @@ def _is_shallow(schema: Any) -> bool:
 def has_open_names(schema: Any) -> bool:
     """Whether an object of a lowered schema lists names and also takes others."""
     if isinstance(schema, list):
-        return any(has_open_names(one) for one in cast("list[Any]", schema))
+        return any(has_open_names(one) for one in cast("Sequence[Any]", schema))
     if not isinstance(schema, dict):
         return False
     given = cast("dict[str, Any]", schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 EXACT = 2**53  # beyond it automata round numbers
@@ -31,7 +32,7 @@ def is_exact(value: Any) -> bool:
     if isinstance(value, (int, float)):
         return abs(value) <= EXACT
     if isinstance(value, list):
-        return all(is_exact(one) for one in cast("list[Any]", value))
+        return all(is_exact(one) for one in cast("Sequence[Any]", value))
     if isinstance(value, dict):
         return all(is_exact(one) for one in cast("dict[str, Any]", value).values())
     return True
@@ -42,7 +43,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
-        return [plain(one) for one in cast("list[Any]", value)]
+        return [plain(one) for one in cast("Sequence[Any]", value)]
     if isinstance(value, dict):
         return {key: plain(one) for key, one in cast("dict[str, Any]", value).items()}
     return value

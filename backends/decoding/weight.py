@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
 from ...middleware.types import Constraint
-from .patterns import MAX_REPEATS, Unsupported, check_size, repeats
+from .patterns import MAX_REPEATS, TooLarge, Unsupported, check_size, repeats
 
 MAX_WEIGHT = 5_000  # about half a second of llguidance; above it a process of its own tries first
 MAX_TEXT = 200_000  # characters of a pattern, all choices, a grammar or a template
@@ -34,10 +34,12 @@ def weight(constraint: Constraint) -> int:
     if constraint.kind == "regex":
         try:
             check_size(spec)
-        except Unsupported as error:
+        except TooLarge as error:
             raise UnsupportedConstraint(
                 f"the pattern {spec!r:.60} is too complex: {error}"
             ) from None
+        except Unsupported:
+            return size  # the compiler says so
         return repeats(spec)
     counts = [max(int(low), int(high or 0)) for low, high in _COUNTS.findall(spec)]
     if any(count > MAX_REPEATS for count in counts):
@@ -57,7 +59,7 @@ def _weights(spec: Any) -> Iterator[int]:
     while stack:
         node = stack.pop()
         if isinstance(node, list):
-            stack += cast("list[Any]", node)
+            stack += cast("Sequence[Any]", node)
         elif isinstance(node, dict):
             given = cast("dict[str, Any]", node)
             yield 1
@@ -67,25 +69,27 @@ def _weights(spec: Any) -> Iterator[int]:
                 yield len(cast("dict[str, Any]", properties)) ** 2 // 100
             if isinstance(given.get("pattern"), str):
                 yield _repeats(given["pattern"]) // 10
-            options = [given.get(key) for key in ("anyOf", "oneOf")]
-            yield sum(len(cast("list[Any]", one)) for one in options if isinstance(one, list))
+            for key in ("anyOf", "oneOf"):
+                if isinstance(given.get(key), list):
+                    yield len(given[key])
             every = given.get("allOf")
             if isinstance(every, list):
-                yield _product(cast("list[Any]", every))
+                yield _product(cast("Sequence[Any]", every))
 
 
-def _product(parts: list[Any]) -> int:
+def _product(parts: Sequence[Any]) -> int:
     """Return how many alternatives an intersection has."""
     product = 1
     for part in parts:
         if isinstance(part, dict):
             options = cast("dict[str, Any]", part).get("anyOf")
-            product *= len(cast("list[Any]", options)) if isinstance(options, list) else 1
+            product *= len(cast("Sequence[Any]", options)) if isinstance(options, list) else 1
     return min(product, 10 * MAX_WEIGHT)
 
 
 def _repeats(pattern: str) -> int:
     try:
+        check_size(pattern)
         return repeats(pattern)
     except Unsupported:
-        return 0
+        return 0  # it is refused, or left out

@@ -77,6 +77,7 @@ def test_the_place_of_what_is_wrong_is_said() -> None:
     ("schema", "value"),
     [
         ({"pattern": "^(a|a)*$"}, "a" * 60 + "b"),
+        ({"pattern": "^((a{1000}){1000}){1000}$"}, "a"),
         ({"patternProperties": {"^(a|a)*$": True}}, {"a" * 60 + "b": 1}),
         (
             {"patternProperties": {"^(a+)+$": True}, "unevaluatedProperties": False},
@@ -93,13 +94,18 @@ def test_the_place_of_what_is_wrong_is_said() -> None:
             None,
         ),
     ],
-    ids=["pattern", "names", "unevaluated", "references"],
+    ids=["pattern", "counts", "names", "unevaluated", "references"],
 )
 def test_a_schema_that_takes_for_ever_is_given_up(schema: Any, value: Any) -> None:
     started = time.process_time()
     with pytest.raises(TimeoutError):
         problem(value, schema, seconds=1, pattern_seconds=1)
     assert time.process_time() - started < 30
+
+
+def test_a_pattern_whose_counts_would_take_gigabytes_is_not_compiled() -> None:
+    with pytest.raises(TimeoutError, match="counts of repeats"):
+        violation("a", Constraint("regex", "((a{1000}){1000}){1000}"))
 
 
 def test_nothing_is_fetched() -> None:

@@ -62,7 +62,7 @@ class LLGuidance:
 
     def compile_schema(self, spec: str, **options: Any) -> tuple[LLMatcher, Prepared]:
         """Compile a schema, leaving out what is refused; returns what it was compiled from."""
-        relax = Relax()
+        relax, message = Relax(), ""
         for _ in range(_STEPS):
             prepared = lowered(spec, relax)
             matcher = self._matcher(_json_grammar(prepared.schema, options))
@@ -124,11 +124,11 @@ class LLGuidance:
         if re.search(r"multiple|[Dd]ecimal", message) and not relax.multiples:
             return replace(relax, multiples=True)
         if "circular references" in message or "too large" in message or "stack level" in message:
-            for step in ("inline", "rewrites", "siblings"):
-                is_size = "circular" not in message and step == "inline"
-                if not getattr(relax, step) and not is_size:
-                    return replace(relax, **{step: True})
-            return None
+            if not relax.inline and "circular" in message:
+                return replace(relax, inline=True)
+            if not relax.rewrites:
+                return replace(relax, rewrites=True)
+            return None if relax.siblings else replace(relax, siblings=True)
         bad = {pattern for pattern in prepared.patterns if not self._can_match(pattern)}
         if bad - relax.patterns:
             return replace(relax, patterns=relax.patterns | bad)

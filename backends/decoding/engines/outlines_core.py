@@ -7,15 +7,12 @@ for the end. The vocabulary is one of bytes, or half characters would all look t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ....middleware.errors import InvalidRequest, UnsupportedConstraint
 from ....middleware.types import Constraint, Enforcement
-from ..patterns import Unsupported, check_size
+from ..patterns import TooLarge, Unsupported, check_size
 from .base import Vocabulary
-
-if TYPE_CHECKING:
-    from outlines_core import Index
 
 NAME = "outlines_core"
 _SENTINEL = "\U0010ffff"
@@ -59,8 +56,10 @@ def pattern_of(constraint: Constraint) -> str:
         )
     try:
         check_size(pattern)
-    except Unsupported as error:
+    except TooLarge as error:
         raise UnsupportedConstraint(f"outlines_core cannot hold a pattern with {error}") from error
+    except Unsupported:
+        pass  # the compiler says so
     if len(pattern) > MAX_PATTERN:
         raise UnsupportedConstraint(
             f"outlines_core holds patterns of up to {MAX_PATTERN} characters, got {len(pattern)}"
@@ -83,10 +82,10 @@ class OutlinesTemplate:
     """A constraint as outlines_core has compiled it."""
 
     def __init__(self, blob: bytes, vocabulary: Vocabulary) -> None:
-        from outlines_core import Index
+        import outlines_core
 
-        self._index: Index = cast("Any", Index).from_binary(blob)
-        self._ends = frozenset(self._index.get_final_states())
+        self._index: Any = cast("Any", outlines_core).Index.from_binary(blob)
+        self._ends: frozenset[int] = frozenset(self._index.get_final_states())
         self._vocabulary = vocabulary
         self.enforcement = Enforcement("full", (), NAME)
 
@@ -101,7 +100,7 @@ class OutlinesMatcher:
     """Where one answer stands; see ``Matcher``."""
 
     def __init__(
-        self, index: Index, ends: frozenset[int], vocabulary: Vocabulary, state: int
+        self, index: Any, ends: frozenset[int], vocabulary: Vocabulary, state: int
     ) -> None:
         self._index = index
         self._ends = ends
@@ -125,7 +124,7 @@ class OutlinesMatcher:
 
     def _texts(self) -> list[int]:
         """Return the tokens that may come next, the end left out."""
-        allowed = self._index.get_allowed_tokens(self._state) or []
+        allowed: list[int] = self._index.get_allowed_tokens(self._state) or []
         return [token for token in allowed if token not in self._vocabulary.eos]
 
     def mask(self) -> bytes:
@@ -154,7 +153,7 @@ class OutlinesMatcher:
                 raise UnsupportedConstraint(f"token {token} ends an answer that is not complete")
             self._has_ended = True
             return
-        after = self._index.get_next_state(self._state, token)
+        after: int | None = self._index.get_next_state(self._state, token)
         if after is None:
             raise UnsupportedConstraint(f"token {token} does not fit the constraint")
         self._state = after

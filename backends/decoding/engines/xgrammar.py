@@ -98,7 +98,7 @@ def untrusted(schema: Any, pointer: str = "") -> Iterator[str]:
             yield pointer or "/"
         return
     given = cast("dict[str, Any]", schema)
-    for alone in _ALONE & given.keys():
+    for alone in sorted(_ALONE & given.keys()):
         if given.keys() - {alone, "type", "$defs"}:
             yield f"{pointer}/{alone}"
     lists = given.keys() & {"properties", "required"}
@@ -107,7 +107,8 @@ def untrusted(schema: Any, pointer: str = "") -> Iterator[str]:
     missing = {*given.get("required", ())} - given.get("properties", {}).keys()
     if missing:
         yield f"{pointer}/required"
-    for keyword, value in given.items():
+    items: list[tuple[str, Any]] = list(given.items())
+    for keyword, value in items:
         below = f"{pointer}/{keyword}"
         if keyword not in _HELD:
             yield below
@@ -119,8 +120,12 @@ def untrusted(schema: Any, pointer: str = "") -> Iterator[str]:
                 yield from untrusted(one, f"{below}/{at}")
         elif keyword == "items" or (keyword == "additionalProperties" and value is not False):
             yield from untrusted(value, below)
-        elif keyword == "enum" and any(isinstance(one, (dict, list, float)) for one in value):
+        elif keyword == "enum" and not all(map(_is_simple, given["enum"])):
             yield below
+
+
+def _is_simple(value: Any) -> bool:
+    return not isinstance(value, (dict, list, float))
 
 
 class XGTemplate:
@@ -174,7 +179,7 @@ class XGMatcher:
             self._buffer = xgrammar.allocate_token_bitmask(1, self._vocabulary.width)
         xgrammar.reset_token_bitmask(self._buffer)
         self._matcher.fill_next_token_bitmask(self._buffer)
-        return cast("bytes", self._buffer.numpy().tobytes())
+        return self._buffer.numpy().tobytes()
 
     def _is_only_end(self) -> bool:
         return int.from_bytes(self.mask(), "little") == int.from_bytes(
