@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from ....middleware.errors import InvalidRequest, UnsupportedConstraint
@@ -46,6 +47,7 @@ class XGrammar:
             vocab_size=vocabulary.width,
             stop_token_ids=[*vocabulary.eos],
         )
+        self._lock = Lock()
         self._compiler = xgr.GrammarCompiler(
             info, max_threads=1, cache_enabled=False, enable_dynamic_compilation=True
         )
@@ -53,7 +55,8 @@ class XGrammar:
     def compile(self, constraint: Constraint) -> XGTemplate:
         """See ``Engine.compile``."""
         try:
-            compiled, residual = self._compiled(constraint)
+            with self._lock:
+                compiled, residual = self._compiled(constraint)
         except RuntimeError as error:
             why = " ".join(str(error).split())
             raise UnsupportedConstraint(
@@ -229,7 +232,10 @@ def is_installed() -> bool:
     """Whether the ``xgrammar`` package can be imported."""
     from importlib.util import find_spec
 
-    return find_spec("xgrammar") is not None
+    try:
+        return find_spec("xgrammar") is not None
+    except ValueError:  # it was tried, and failed
+        return False
 
 
 def _pieces(vocabulary: Vocabulary) -> list[bytes]:
