@@ -12,6 +12,7 @@ from ..middleware.types import ConstraintKind, Event
 from .base import Capabilities, Job
 from .decoding.engine import Engine, Entry
 from .decoding.loop import Loop
+from .decoding.prefixes import PrefixStore
 from .decoding.row import Row
 from .local import LocalModel
 
@@ -30,7 +31,8 @@ class TransformersBackend:
 
     Greedy unless a request sets a temperature. Constraints are enforced while decoding;
     ``fast_forward`` reads the tokens they force, and guesses at those that are likely, together
-    with others in one pass. It changes the speed and not the text.
+    with others in one pass. It changes the speed and not the text. Prompts that begin alike are
+    read once while they fit into ``prefix_cache_mb`` (0: never).
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class TransformersBackend:
         max_batch: int = 8,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         fast_forward: bool = True,
+        prefix_cache_mb: int = 256,
     ) -> None:
         self._name = model
         self._device = device
@@ -49,6 +52,7 @@ class TransformersBackend:
         self._max_batch = max_batch
         self._max_tokens = max_tokens
         self._fast_forward = fast_forward
+        self._prefixes = PrefixStore(prefix_cache_mb * 2**20) if prefix_cache_mb > 0 else None
         self._local: LocalModel | None = None
         self._is_closed = False
         # One thread for the backend's life: each new one would start its own pool of cores.
@@ -126,10 +130,10 @@ class TransformersBackend:
         return self._local
 
     def _free(self) -> None:
-        self._local = None
+        self._local = self._prefixes = None
 
     def _open_loop(self) -> Loop:
-        return Loop(self._load().model)
+        return Loop(self._load().model, self._prefixes)
 
     def _row(self, entry: Entry, key: int) -> Row:
         return self._load().row(

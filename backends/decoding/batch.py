@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any, cast
 
+from .prefixes import Prefix, PrefixStore
 from .row import Row
 
 if TYPE_CHECKING:
@@ -45,15 +46,23 @@ class Batch:
 
         return all(type(layer) is DynamicLayer for layer in self._cache.layers)
 
-    def join(self, rows: Sequence[Row]) -> list[torch.Tensor]:
-        """Read the rows' prompts and let them in; returns the logits of each, as ``step`` does."""
-        if not self.rows:
-            self._cache, self._mask = self._empty(), None
-            self.rows = [*rows]
-            return self._forward([row.unread() for row in rows])
-        fresh = Batch(self.model)
-        logits = fresh.join(rows)
-        self._merge(fresh)
+    def join(self, rows: Sequence[Row], store: PrefixStore | None = None) -> list[torch.Tensor]:
+        """Read the rows' prompts and let them in; returns the logits of each, as ``step`` does.
+
+        What the ``store`` knows of a prompt is not read again, and what is new is added to it.
+        """
+        if self.rows:
+            fresh = Batch(self.model)
+            logits = fresh.join(rows, store)
+            self._merge(fresh)
+            return logits
+        self._cache, self._mask = self._empty(), None
+        self.rows = [*rows]
+        if store is not None and self.is_plain:
+            self._recall([store.find(row.prompt) for row in rows])
+        logits = self._forward([row.unread() for row in rows])
+        if store is not None and self.is_plain:
+            self._remember(store)
         return logits
 
     def step(self) -> list[torch.Tensor]:
@@ -152,6 +161,44 @@ class Batch:
             else logits[at, :0]
             for at, row in enumerate(self.rows)
         ]
+
+    def _recall(self, found: Sequence[Prefix | None]) -> None:
+        """Begin with the keys and values that are known of each row's prompt."""
+        import torch
+
+        width = max((prefix.length for prefix in found if prefix), default=0)
+        if width == 0:
+            return
+        layers = next(prefix for prefix in found if prefix).layers
+        device = self.model.device
+        self._mask = torch.zeros(len(found), width, dtype=torch.long, device=device)
+        for at, (row, prefix) in enumerate(zip(self.rows, found, strict=True)):
+            if prefix is not None:
+                row.num_read = row.num_cached = prefix.length
+                self._mask[at, width - prefix.length :] = 1
+        for number, layer in enumerate(layers):
+            both: list[torch.Tensor] = []
+            for which, like in enumerate(layer):
+                shape = (len(found), like.shape[0], width, like.shape[2])
+                part = torch.zeros(shape, dtype=like.dtype, device=device)
+                for at, prefix in enumerate(found):
+                    if prefix is not None:
+                        known = prefix.layers[number][which][:, : prefix.length]
+                        part[at, :, width - prefix.length :] = known
+                both.append(part)
+            self._cache.update(*both, number)
+
+    def _remember(self, store: PrefixStore) -> None:
+        """Put the prompts that have something new into the store."""
+        mask = cast("torch.Tensor", self._mask)
+        for at, row in enumerate(self.rows):
+            if not store.knows(row.prompt):
+                columns = mask[at].nonzero()[: len(row.prompt), 0]
+                layers = [
+                    (layer.keys[at][:, columns], layer.values[at][:, columns])
+                    for layer in self._cache.layers
+                ]
+                store.add(row.prompt, layers)
 
     def _merge(self, other: Batch) -> None:
         """Take the rows of another batch, the shorter cache padded on the left."""

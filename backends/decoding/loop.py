@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...middleware.errors import HeadraceError
 from .batch import Batch
+from .prefixes import SHORTEST, PrefixStore, num_shared
 from .row import Row
 
 if TYPE_CHECKING:
@@ -18,12 +19,15 @@ News = tuple[Row, str | HeadraceError]
 class Loop:
     """Writes the answers of all its rows together.
 
+    With a ``store``, rows whose prompts begin alike follow the one that reads it first.
+
     ``admit`` and ``step`` yield each row with its next text, or with the error that ends it. A
     row is done when its ``finish_reason`` is set (its last text may be empty).
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, store: PrefixStore | None = None) -> None:
         self._batch = Batch(model)
+        self._store = store
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -40,10 +44,23 @@ class Loop:
         going: list[Row] = []
         for row in rows:
             yield from _told(row, row.start, going)
-        if going:
+        for group in self._led(going):
             before = list(self._batch.rows)
-            logits = self._batch.join(going)
-            yield from self._take(going, logits, before)
+            logits = self._batch.join(group, self._store)
+            yield from self._take(group, logits, before)
+
+    def _led(self, rows: Sequence[Row]) -> list[list[Row]]:
+        """Return the rows in groups, each after those whose beginnings it can use."""
+        if self._store is None or not self._batch.is_plain:
+            return [[*rows]] if rows else []
+        leaders: list[Row] = []
+        others: list[Row] = []
+        for row in rows:
+            known = self._store.find(row.prompt)
+            new = SHORTEST + (known.length if known else 0)
+            shares = any(num_shared(row.prompt, leader.prompt) > new for leader in leaders)
+            (others if shares else leaders).append(row)
+        return [group for group in (leaders, others) if group]
 
     def step(self) -> Iterator[News]:
         """Read every row's newest tokens."""

@@ -24,6 +24,7 @@ class Row:
     ``key`` tells the caller which request it is. ``finish_reason`` is None until the row ends.
     Tokens beyond ``num_read`` (of prompt and answer) are certain but not read by the model yet;
     ``draft`` are guesses at what follows them, to be read along and checked in the same pass.
+    ``num_cached`` tokens of the prompt were known from other rows.
     Without ``runs_ahead`` every token takes a pass of its own, forced or not.
     """
 
@@ -42,6 +43,7 @@ class Row:
     text: str = ""
     finish_reason: FinishReason | None = None
     num_read: int = 0
+    num_cached: int = 0
     num_forced: int = 0
     num_passes: int = 0
     draft: list[int] = field(default_factory=list[int])
@@ -57,6 +59,7 @@ class Row:
         return Usage(
             prompt_tokens=len(self.prompt),
             completion_tokens=len(self.tokens),
+            cached_tokens=self.num_cached,
             forced_tokens=self.num_forced,
         )
 
