@@ -15,6 +15,7 @@ from .chat import prompt_tokens
 from .decoding.automaton import Compiler
 from .decoding.closing import Closing, ClosingOrder
 from .decoding.guessing import Guesser
+from .decoding.lookup import Lookup
 from .decoding.row import Row
 from .decoding.sampling import Sampler
 from .decoding.stream import Detokenizer, StopFilter
@@ -95,7 +96,15 @@ class LocalModel:
         """The vocabulary in the order in which tokens close; costs 0.3 s the first time."""
         return ClosingOrder(self.compiler.width, self.compiler.bytes_of)
 
-    def row(self, key: int, request: Request, max_tokens: int, *, fast_forward: bool = True) -> Row:
+    def row(
+        self,
+        key: int,
+        request: Request,
+        max_tokens: int,
+        *,
+        fast_forward: bool = True,
+        prompt_lookup: int = 0,
+    ) -> Row:
         """Return the row that answers a request, of ``max_tokens`` unless the request says.
 
         Raises InvalidRequest, UnsupportedConstraint, and BackendError for a prompt that is too
@@ -119,6 +128,7 @@ class LocalModel:
             matcher=matcher,
             guesser=self._guesser(constraint) if fast_forward else None,
             closing=Closing(self.closing_order) if matcher else None,
+            lookup=Lookup(prompt_lookup) if prompt_lookup > 0 else None,
             runs_ahead=fast_forward,
         )
 

@@ -32,7 +32,8 @@ class TransformersBackend:
     Greedy unless a request sets a temperature. Constraints are enforced while decoding;
     ``fast_forward`` reads the tokens they force, and guesses at those that are likely, together
     with others in one pass. It changes the speed and not the text. Prompts that begin alike are
-    read once while they fit into ``prefix_cache_mb`` (0: never).
+    read once while they fit into ``prefix_cache_mb`` (0: never). ``prompt_lookup`` tokens are
+    guessed from the prompt where the answer repeats it (0: none); it pays where answers copy.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class TransformersBackend:
         max_tokens: int = DEFAULT_MAX_TOKENS,
         fast_forward: bool = True,
         prefix_cache_mb: int = 256,
+        prompt_lookup: int = 0,
     ) -> None:
         self._name = model
         self._device = device
@@ -52,6 +54,7 @@ class TransformersBackend:
         self._max_batch = max_batch
         self._max_tokens = max_tokens
         self._fast_forward = fast_forward
+        self._prompt_lookup = prompt_lookup
         self._prefixes = PrefixStore(prefix_cache_mb * 2**20) if prefix_cache_mb > 0 else None
         self._local: LocalModel | None = None
         self._is_closed = False
@@ -137,7 +140,11 @@ class TransformersBackend:
 
     def _row(self, entry: Entry, key: int) -> Row:
         return self._load().row(
-            key, entry.job.request, self._max_tokens, fast_forward=self._fast_forward
+            key,
+            entry.job.request,
+            self._max_tokens,
+            fast_forward=self._fast_forward,
+            prompt_lookup=self._prompt_lookup,
         )
 
 

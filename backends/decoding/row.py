@@ -10,6 +10,7 @@ from ...middleware.types import Enforcement, FinishReason, Usage
 from .automaton import Matcher, forced_token, unpack
 from .closing import Closing
 from .guessing import Guesser
+from .lookup import Lookup
 from .sampling import Sampler
 from .stream import Detokenizer, StopFilter
 
@@ -37,6 +38,7 @@ class Row:
     stop: StopFilter
     matcher: Matcher | None = None
     guesser: Guesser | None = None
+    lookup: Lookup | None = None
     closing: Closing | None = None
     runs_ahead: bool = True
     tokens: list[int] = field(default_factory=list[int])
@@ -158,16 +160,18 @@ class Row:
 
     def _run_ahead(self) -> str:
         """Take the tokens that the constraint forces, and guess at those after them."""
-        if self.matcher is None or not self.runs_ahead:
-            return ""
         delta = ""
-        for token in self.matcher.forced():
+        if not self.runs_ahead:
+            return delta
+        for token in self.matcher.forced() if self.matcher is not None else ():
             delta += self._append(token)
             self.num_forced += 1
             if self.finish_reason:
                 return delta
-        if self.guesser is not None:
-            self.draft = self.guesser.guess()[: self.max_tokens - len(self.tokens) - 1]
+        draft = self.guesser.guess() if self.guesser is not None else []
+        if not draft and self.lookup is not None:
+            draft = self.lookup.guess([*self.prompt, *self.tokens])
+        self.draft = draft[: self.max_tokens - len(self.tokens) - 1]
         return delta
 
     def _end(self, reason: FinishReason) -> str:

@@ -12,6 +12,7 @@ import headrace
 from headrace import constraint
 from headrace.backends.decoding.guessing import Guesser
 from headrace.backends.decoding.layout import Layout
+from headrace.backends.decoding.lookup import Lookup
 from headrace.backends.decoding.loop import Loop
 from headrace.backends.decoding.row import Row
 from headrace.backends.local import LocalModel
@@ -180,3 +181,27 @@ def test_a_layout_sets_text_as_its_writer_would(seen: str, bare: str, styled: st
     layout.push(seen)
     assert layout.styled(bare) == styled
     assert layout.styled(bare) == styled  # asking changes nothing
+
+
+def test_what_is_copied_from_the_prompt_takes_fewer_passes(local: LocalModel) -> None:
+    import torch
+
+    text = "The mill has 12 wheels, 3 floors and a red roof; it was built in 1687 by two brothers."
+    request = of(f"Repeat exactly: {text}", None, max_tokens=40, temperature=0)
+    rows = [local.row(at, request, 40, prompt_lookup=at) for at in (0, 8)]
+    for row in rows:
+        loop = Loop(local.model)
+        with torch.inference_mode():
+            list(loop.admit([row]))
+            while loop.rows:
+                list(loop.step())
+    assert rows[1].tokens == rows[0].tokens
+    assert rows[1].num_passes < 0.7 * rows[0].num_passes
+
+
+def test_a_lookup_takes_the_latest_place_and_the_longest_run() -> None:
+    lookup = Lookup(2)
+    assert lookup.guess([1, 2, 3]) == []
+    assert lookup.guess([1, 2, 3, 7, 8, 2, 3]) == [7, 8]
+    assert lookup.guess([1, 2, 3, 7, 8, 2, 3, 5, 6, 2, 3]) == [5, 6]
+    assert lookup.guess([1, 2, 3, 7, 8, 2, 3, 5, 6, 2, 3, 9, 1, 2, 3]) == [7, 8]
