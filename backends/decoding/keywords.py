@@ -218,7 +218,7 @@ class Node:
             if isinstance(items, list):
                 prefix, items = cast("Any", items), node.get("additionalItems")
                 first, rest = "items", "additionalItems"
-        if rest not in node and "unevaluatedItems" in node and evaluated(node, "items"):
+        if rest not in node and self._is_only_one("unevaluatedItems"):
             items, rest = node["unevaluatedItems"], "unevaluatedItems"
         if prefix:
             out["prefixItems"] = [self.sub(one, first, str(i)) for i, one in enumerate(prefix)]
@@ -232,6 +232,14 @@ class Node:
         if owner.is_since("2019-09") and is_left:
             self.leave("unevaluatedItems")
         return True
+
+    def _is_only_one(self, keyword: str) -> bool:
+        """Whether a keyword about what is not evaluated is about what this schema leaves open."""
+        return (
+            keyword in self.node
+            and self.owner.is_since("2019-09")
+            and evaluated(self.node, keyword)
+        )
 
     def _objects(self, out: dict[str, Any], extra: list[Any]) -> None:
         node, owner = self.node, self.owner
@@ -247,7 +255,7 @@ class Node:
         if node.get("required"):
             out["required"] = [*dict.fromkeys(node["required"])]
         rest = "additionalProperties"
-        if rest not in node and "unevaluatedProperties" in node and evaluated(node, "properties"):
+        if rest not in node and self._is_only_one("unevaluatedProperties"):
             rest = "unevaluatedProperties"
         elif owner.is_since("2019-09") and node.get("unevaluatedProperties", True) is not True:
             self.leave("unevaluatedProperties")
@@ -268,7 +276,8 @@ class Node:
         for pattern, schema in given.items():
             below = self.sub(schema, "patternProperties", pattern)
             try:
-                lowered[f"^{whole(pattern)}$"] = below
+                name = f"^{whole(pattern)}$"
+                lowered[name] = {"allOf": [lowered[name], below]} if name in lowered else below
             except Unsupported:
                 self._check_pattern(pattern)
                 lowered = {}
@@ -281,12 +290,11 @@ class Node:
             self.leave("additionalProperties")
 
     def _counts(self, out: dict[str, Any]) -> None:
-        """Automata count names that were written twice, and only names that are not listed."""
-        optional = out.get("properties", {}).keys() - {*out.get("required", ())}
+        """Leave what automata count wrongly: to them a name that is written twice is two."""
         is_open = out.get("additionalProperties") is not False or "patternProperties" in out
         needed = out.get("minProperties", 0) - len(out.get("required", ()))
         for keyword in ("minProperties", "maxProperties"):
-            if keyword in out and self.owner.relax.counts and optional:
+            if keyword in out and self.owner.relax.counts:
                 del out[keyword]
                 self.leave(keyword)
             elif keyword == "minProperties" and needed > 1 and is_open:

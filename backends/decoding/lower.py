@@ -33,6 +33,7 @@ class Relax:
     siblings: bool = False
     rewrites: bool = False
     patterns: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()  # definitions that no value fits
 
 
 @dataclass
@@ -68,6 +69,7 @@ class Lowering:
         while self._waiting:
             name, contents, within, pointer = self._waiting.pop()
             self.definitions[name] = self.schema(contents, within, pointer, 0)
+        self.definitions.update(dict.fromkeys(self.relax.empty & self.definitions.keys(), False))
         # Copies before any of them is put in place: definitions may be options of one another.
         inlined = [[deepcopy(self._inlined(one)) for one in options] for options in self._options]
         for options, copies in zip(self._options, inlined, strict=True):

@@ -137,12 +137,13 @@ def exclusive(options: Sequence[Any]) -> Any:
     }
 
 
-def evaluated(node: Mapping[str, Any], of: str) -> bool:
+def evaluated(node: Mapping[str, Any], keyword: str) -> bool:
     """Whether only this schema itself evaluates its properties or items.
 
     Then ``unevaluatedProperties`` is ``additionalProperties``, ``unevaluatedItems`` is ``items``.
     """
-    return not (_APPLICATORS & node.keys()) and not (of == "items" and "contains" in node)
+    is_items = keyword == "unevaluatedItems"
+    return not (_APPLICATORS & node.keys()) and not (is_items and "contains" in node)
 
 
 def named(out: dict[str, Any], names: Any) -> bool:

@@ -282,6 +282,35 @@ def test_fault_23_an_endless_option_is_never_begun(compiler: Compiler) -> None:
     assert accepts(compiler, given, "{}")
 
 
+def test_a_definition_that_nothing_fits_is_never_begun(compiler: Compiler) -> None:
+    nothing = {"type": "string", "minLength": 3, "maxLength": 2}
+    given = {
+        "$defs": {
+            "n": nothing,
+            "m": {"type": "object", "properties": {"x": {"$ref": "#/$defs/n"}}},
+        },
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"$ref": "#/$defs/m"}},
+    }
+    assert accepts(compiler, schema(given), '{"b": {}}')
+    assert written(compiler, schema(given), '{"a": "') is None
+    with pytest.raises(InvalidRequest):
+        compiler.matcher(schema({**given, "required": ["a"]}))
+
+
+def test_two_patterns_that_are_one_both_hold(compiler: Compiler) -> None:
+    given = {"patternProperties": {r"^\d$": {"minimum": 2}, "^[0-9]$": {"maximum": 3}}}
+    assert accepts(compiler, schema(given), '{"1": 3}')
+    assert not accepts(compiler, schema(given), '{"1": 1}')
+    assert not accepts(compiler, schema(given), '{"1": 4}')
+
+
+def test_a_keyword_that_the_draft_does_not_know_says_nothing(compiler: Compiler) -> None:
+    draft = "http://json-schema.org/draft-07/schema#"
+    given = {"$schema": draft, "type": "object", "unevaluatedProperties": False}
+    assert accepts(compiler, schema(given), '{"a": 1}')
+
+
 def test_fault_30_the_end_is_allowed_exactly_when_the_answer_is_complete(
     compiler: Compiler,
 ) -> None:

@@ -25,7 +25,7 @@ NAME = "llguidance"
 # is what json.dumps writes, with or without indentation.
 WHITESPACE = r"\x20|\x0A\x20{0,16}"
 _ESCAPES = 'nrbtf\\"'
-_STEPS = 8  # schemas are compiled again after this many refusals at most
+_STEPS = 16  # schemas are compiled again after this many refusals at most
 
 
 def json_options(schema: Any) -> dict[str, Any]:
@@ -121,6 +121,9 @@ class LLGuidance:
             return replace(relax, pattern_properties=True)
         if "min/maxProperties" in message and not relax.counts:
             return replace(relax, counts=True)
+        place = re.search(r"nsatisfiable.*\n?.*processing json-schema:\S*/(d\d+)$", message)
+        if place and place[1] not in relax.empty:
+            return replace(relax, empty=relax.empty | {place[1]})
         if re.search(r"multiple|[Dd]ecimal", message) and not relax.multiples:
             return replace(relax, multiples=True)
         if "circular references" in message or "too large" in message or "stack level" in message:
