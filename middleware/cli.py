@@ -15,6 +15,7 @@ from .cli_compress import File, Json, compress, recover
 from .cli_constrain import constrain_app
 from .cli_context import context
 from .cli_engines import serve_engine
+from .cli_roofline import roofline
 from .errors import HeadraceError, InvalidRequest
 from .terminal import print_json, print_table, print_text, say
 
@@ -74,6 +75,7 @@ app.command()(context)
 app.command()(recover)
 app.add_typer(constrain_app, name="constrain")
 app.command()(serve_engine)
+app.command()(roofline)
 
 
 @app.command()
