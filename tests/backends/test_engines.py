@@ -123,6 +123,9 @@ def test_only_a_schema_that_llguidance_cannot_hold_goes_to_xgrammar(compiler: Co
         {"oneOf": [{"type": "integer"}, {"type": "number"}]},
         {"type": "object", "anyOf": [{"$ref": "#/$defs/a"}], "properties": {}},
         {"enum": [{"a": 1}]},
+        {"maxItems": 2},
+        {"type": ["array", "null"], "maxItems": 2},
+        {"additionalProperties": False, "maxProperties": 1},
     ],
 )
 def test_xgrammar_is_not_trusted_with_what_it_ignores(given: Any) -> None:

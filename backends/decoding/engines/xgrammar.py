@@ -30,6 +30,11 @@ _HELD = frozenset(
     {"$ref", "$defs", "type", "enum", "anyOf", "properties", "required", "additionalProperties"}
     | {"items", "prefixItems", "minItems", "maxItems", "minProperties", "maxProperties"}
 )
+# Held only where the type is this one and no other.
+_OF_TYPE = {
+    "object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties"},
+    "array": {"items", "prefixItems", "minItems", "maxItems"},
+}
 _ALONE = frozenset({"$ref", "anyOf", "enum"})  # siblings of these are ignored
 
 
@@ -104,6 +109,9 @@ def untrusted(schema: Any, pointer: str = "") -> Iterator[str]:
     for alone in sorted(_ALONE & given.keys()):
         if given.keys() - {alone, "type", "$defs"}:
             yield f"{pointer}/{alone}"
+    for kind, keywords in _OF_TYPE.items():
+        if given.keys() & keywords and given.get("type") != [kind]:
+            yield f"{pointer}/type"
     lists = given.keys() & {"properties", "required"}
     if lists and given.get("additionalProperties") is not False:
         yield f"{pointer}/additionalProperties"  # a listed name is also taken for another one
