@@ -113,6 +113,7 @@ def decision(constraint: Constraint, response: Response, problems: list[str]) ->
             how = f"{constraint.kind} not enforced by the engine, output validated"
     if response.finish_reason == "length" or enforced.was_closed:
         how += "; brought to an end early by max_tokens"
+        how += f", from character {enforced.closed_at} on" if enforced.closed_at is not None else ""
     if problems:
         how += f"; answer {len(problems) + 1}, because: {problems[-1]:.80}"
     return how
@@ -127,5 +128,6 @@ def details(constraint: Constraint, response: Response, problems: list[str]) -> 
         "by": enforced.by,
         "residual": list(enforced.residual),
         "was_closed": enforced.was_closed,
+        "closed_at": enforced.closed_at,
         "problems": problems,
     }

@@ -195,13 +195,15 @@ class Enforcement:
     the ``residual`` (keywords with their place, such as "/properties/age/not") was left to the
     check of the finished text, "none" when the engine was only asked in words. ``by`` names the
     automaton, or the field of the server's API. ``was_closed``: the answer was brought to a valid
-    end early, because ``max_tokens`` left no room for more.
+    end early, because ``max_tokens`` left no room for more; from character ``closed_at`` on it is
+    not what the model would have written, and the value at that place may be half of one.
     """
 
     level: Literal["full", "partial", "none"] = "none"
     residual: tuple[str, ...] = ()
     by: str = ""
     was_closed: bool = False
+    closed_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Row:
     num_cached: int = 0
     num_forced: int = 0
     num_passes: int = 0
+    closed_at: int | None = None
     draft: list[int] = field(default_factory=list[int])
 
     @property
@@ -71,7 +72,7 @@ class Row:
         if self.matcher is None:
             return None
         return replace(
-            getattr(self.matcher, "enforcement", Enforcement("full")), was_closed=self.was_closed
+            self.matcher.enforcement, was_closed=self.was_closed, closed_at=self.closed_at
         )
 
     @property
@@ -132,6 +133,8 @@ class Row:
             token = self.sampler.pick(logits.masked_fill(~allowed, float("-inf")))
         if self.closing is not None:
             token = self.closing.choose(self.matcher, token, self.max_tokens - len(self.tokens))
+            if self.was_closed and self.closed_at is None:
+                self.closed_at = len(self.text)
         return token
 
     def _append(self, token: int) -> str:
@@ -153,8 +156,6 @@ class Row:
         elif self.matcher is not None and self.matcher.is_finished:
             return delta + self._end("length" if self.was_closed else "stop")
         elif len(self.tokens) >= self.max_tokens:
-            if self.closing is not None and self.matcher is not None and self.matcher.is_complete:
-                self.closing.was_needed = True
             return delta + self._end("length")
         return delta
 

@@ -122,6 +122,7 @@ async def test_a_small_limit_gives_a_whole_object_and_says_so(
     assert answer.finished.usage.completion_tokens <= limit
     assert answer.finished.finish_reason == "length"
     assert answer.finished.enforced.was_closed
+    assert 0 < answer.finished.enforced.closed_at < len(answer.finished.text)
     assert "".join(answer.deltas) == answer.finished.text
 
 
@@ -142,3 +143,14 @@ async def test_what_cannot_be_closed_is_cut_and_says_length(
     assert answer.finished.usage.completion_tokens == 6
     assert not answer.finished.enforced.was_closed
     assert answer.finished.text.lstrip().startswith("{")
+
+
+async def test_a_number_that_is_cut_is_not_called_closed(
+    smollm2: TransformersBackend, ask: Ask
+) -> None:
+    held = constraint(re.compile("[1-9][0-9]{5,}"))
+    request = Request.of("A long number?", constraint=held, sampling=Sampling(max_tokens=8))
+    [answer] = await ask(smollm2, [request])
+    assert len(answer.finished.text) == 8
+    assert answer.finished.finish_reason == "length"
+    assert not answer.finished.enforced.was_closed
