@@ -22,6 +22,8 @@ class Capabilities:
     ``tokenizer`` is a name or folder with which its tokens can be counted, None if unknown.
     ``can_prefill``: a request that ends with an assistant message is continued from there.
     ``engine`` is the server's software and version, "" where it does not say.
+    ``has_prefix_cache``: what prompts share at their beginning is read once, also by requests that
+    run at the same time.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Capabilities:
     tokenizer: str | None = None
     can_prefill: bool = False
     engine: str = ""
+    has_prefix_cache: bool = False
 
 
 @dataclass(slots=True)

@@ -3,146 +3,236 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from ..backends.base import Backend, Capabilities, Job
-from .batching import Batcher, Ticket
-from .errors import BackendError, DeadlineExceeded, HeadraceError, UnsupportedConstraint
+from ..backends.base import Backend
+from .breaker import Breaker
+from .cache import Cache
+from .coalescing import Flights
+from .errors import (
+    BackendError,
+    HeadraceError,
+    InvalidRequest,
+    ModelUnavailable,
+    UnsupportedConstraint,
+)
+from .identity import identity
+from .lane import Lane, Options
+from .queueing import Order, priority
 from .report import StageReport
-from .types import Event, Finished, Request, Text
+from .types import Event, Finished, Request, Response, Text, TextDelta
 
 SURROGATE = re.compile(r"[\ud800-\udfff]")
-LONGEST_WAIT = 60.0  # seconds; an engine that asks for more is told on to the caller at once
+PATIENT = Breaker()
 
 
 class Dispatcher:
-    """Feeds an engine full batches.
+    """Feeds engines full batches.
+
+    ``backend`` is an engine, or several in the order in which they are asked: the next one gets
+    a request when the one before failed, can't do what it asks for, or is overloaded, and no event
+    of the answer was passed on yet.
 
     ``window`` is how many seconds a request waits for company when the engine is free,
-    ``max_queue`` how many may wait before Overloaded is raised, ``retries`` how often a request
-    is sent again after a retryable failure. A retry honours the engine's Retry-After, else backs
-    off exponentially with full jitter, and happens only before the first event: text that
-    was already streamed is never repeated.
+    ``max_queue`` how many may wait for an engine before Overloaded is raised, and ``order`` who of
+    them goes first (``tags["priority"]`` is "interactive", the default, or "bulk"). ``retries`` is
+    how often a request is sent again after a retryable failure: after the engine's Retry-After,
+    for which nobody is sent, else after exponential back-off with full jitter, and only before
+    the first event: text that was already streamed is never repeated. ``breaker`` says when to
+    leave a failing engine alone, None for never.
 
-    Safe to use from several event loops; each has its own queue.
+    With ``coalesce``, requests that are the same and deterministic (temperature 0 or a seed, no
+    tools) share one answer while it is under way; ``cache`` also keeps it for later.
+
+    Safe to use from several event loops; each has its own queues. docs/dispatch.md shows how all
+    this works together.
     """
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Backend | Sequence[Backend],
         *,
         window: float = 0.002,
         max_queue: int = 1024,
         retries: int = 2,
+        order: Order | None = None,
+        breaker: Breaker | None = PATIENT,
+        coalesce: bool = True,
+        cache: Cache | None = None,
     ) -> None:
-        self.backend = backend
-        self._window = window
-        self._max_queue = max_queue
-        self._retries = retries
-        self._batchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Batcher] = WeakKeyDictionary()
+        self.backends = tuple(backend) if isinstance(backend, Sequence) else (backend,)
+        if not self.backends:
+            raise InvalidRequest("a dispatcher needs at least one engine, got none")
+        self.backend = self.backends[0]
+        self._options = Options(window, max_queue, retries, order or Order(), breaker)
+        self._coalesce = coalesce
+        self._cache = cache
+        self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Lane, ...]] = (
+            WeakKeyDictionary()
+        )
+        self._flights: WeakKeyDictionary[asyncio.AbstractEventLoop, Flights] = WeakKeyDictionary()
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event, None]:
         """Yield the engine's events; the response's report ends with the dispatch row."""
         started = asyncio.get_running_loop().time()
         deadline = None if request.deadline is None else started + request.deadline
+        said = priority(request)
+        request = _sendable(request.with_documents_inline())
+        same = identity(request) if self._coalesce or self._cache is not None else None
+        if same is None:
+            events = self._answer(request, deadline)
+        elif self._cache is None:
+            events = self._together((same, said), request, deadline)
+        else:
+            events = self._cached(same, request, deadline, self._cache)
+        async with aclosing(events) as stream:
+            async for event in stream:
+                yield event
+
+    async def close(self) -> None:
+        """Stop this loop's batches and free the engines. Idempotent."""
+        loop = asyncio.get_running_loop()
+        for lane in self._lanes.pop(loop, ()):
+            await lane.close()
+        if (flights := self._flights.pop(loop, None)) is not None:
+            await flights.close()
+        if self._cache is not None:
+            await self._cache.close()
+        for backend in self.backends:
+            await backend.close()
+
+    async def _cached(
+        self, same: str, request: Request, deadline: float | None, cache: Cache
+    ) -> AsyncGenerator[Event, None]:
+        """Answer from the cache, or put the answer into it."""
+        loop = asyncio.get_running_loop()
+        started, said, found = loop.time(), "", None
+        engine = await self._engine(deadline)
+        key = f"{same} {engine}"
+        if engine:
+            try:
+                found = await cache.get(key)
+            except HeadraceError as error:
+                said = str(error)
+        if found is not None:
+            response, age = found
+            row = StageReport(
+                "cache",
+                f"answer of {age:.0f} s ago, no engine asked",
+                loop.time() - started,
+                details={"hit": True, "age_seconds": age, "engine": engine},
+            )
+            if response.text:
+                yield TextDelta(response.text)
+            yield Finished(replace(response, report=request.report.add(row)))
+            return
+        seconds = loop.time() - started
+        async with aclosing(self._together((same, priority(request)), request, deadline)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    event = await _kept(event.response, key, engine, seconds, said, cache)
+                yield event
+
+    async def _engine(self, deadline: float | None) -> str:
+        """Return what an answer of the first engine is stored under, "" when that is not known."""
         try:
             async with asyncio.timeout_at(deadline):
-                capabilities = await self.backend.capabilities()
-        except TimeoutError as error:
-            if deadline is None:  # the engine's own time-out, not ours
-                raise BackendError(f"the engine did not say what it can do: {error}") from error
-            raise _late(request) from None
-        _check(request, capabilities)
-        request = _sendable(request.with_documents_inline())
-        for attempt in range(self._retries + 1):
+                found = await self.backend.capabilities()
+        except (HeadraceError, TimeoutError):
+            return ""
+        return _name(found.name, found.model, found.engine)
+
+    def _together(
+        self, key: tuple[str, str], request: Request, deadline: float | None
+    ) -> AsyncGenerator[Event, None]:
+        """Share the answer of the same request, if one is under way."""
+        if not self._coalesce:
+            return self._answer(request, deadline)
+        loop = asyncio.get_running_loop()
+        flights = self._flights.setdefault(loop, Flights())
+        return flights.join(key, request, deadline, lambda alone: self._answer(alone, None))
+
+    async def _answer(
+        self, request: Request, deadline: float | None
+    ) -> AsyncGenerator[Event, None]:
+        """Ask one engine after the other, until one begins to answer."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._lanes:
+            self._lanes[loop] = tuple(Lane(one, self._options) for one in self.backends)
+        lanes = self._lanes[loop]
+        failures: list[HeadraceError] = []
+        for number, lane in enumerate(lanes, 1):
+            events = lane.answer(request, deadline, is_last=number == len(lanes))
             try:
-                events = self._attempt(request, capabilities, deadline, attempt)
                 first = await anext(events)
-            except BackendError as error:
-                is_last = attempt == self._retries or (error.retry_after or 0) > LONGEST_WAIT
-                if is_last or not error.retryable:
-                    raise
-                await _pause(attempt, error.retry_after, deadline)
+            except (BackendError, ModelUnavailable, UnsupportedConstraint) as error:
+                failures.append(error)
                 continue
             try:
-                yield first
+                yield _told(first, failures)
                 async for event in events:
-                    yield event
+                    yield _told(event, failures)
             finally:
                 await events.aclose()
             return
-
-    async def _attempt(
-        self,
-        request: Request,
-        capabilities: Capabilities,
-        deadline: float | None,
-        attempt: int,
-    ) -> AsyncGenerator[Event, None]:
-        batcher = self._batcher(capabilities)
-        ticket = batcher.submit(Job(request))
-        first_at: float | None = None
-        try:
-            while True:
-                event = await _get(ticket, deadline, request)
-                if isinstance(event, HeadraceError):
-                    raise event
-                first_at = first_at or asyncio.get_running_loop().time()
-                if isinstance(event, Finished):
-                    row = _row(ticket, capabilities, first_at, attempt)
-                    report = request.report.add(row)
-                    yield Finished(replace(event.response, report=report))
-                    return
-                yield event
-        finally:
-            if not ticket.is_done:
-                batcher.cancel(ticket)
-
-    async def close(self) -> None:
-        """Stop this loop's batches and free the engine. Idempotent."""
-        batcher = self._batchers.pop(asyncio.get_running_loop(), None)
-        if batcher is not None:
-            await batcher.close()
-        await self.backend.close()
-
-    def _batcher(self, capabilities: Capabilities) -> Batcher:
-        loop = asyncio.get_running_loop()
-        if loop not in self._batchers:
-            self._batchers[loop] = Batcher(
-                self.backend, capabilities, window=self._window, max_queue=self._max_queue
-            )
-        return self._batchers[loop]
+        raise _none_answered(failures)
 
 
-def _check(request: Request, capabilities: Capabilities) -> None:
-    constraint = request.constraint
-    if constraint is not None and constraint.kind not in capabilities.constraints:
-        can = ", ".join(sorted(capabilities.constraints)) or "no constraint"
-        raise UnsupportedConstraint(
-            f"{capabilities.name} cannot enforce a {constraint.kind} constraint (it can: {can}); "
-            "use another constraint or the transformers backend"
-        )
-
-
-async def _get(ticket: Ticket, deadline: float | None, request: Request) -> Event | HeadraceError:
-    if deadline is None:
-        return await ticket.events.get()
-    remaining = deadline - asyncio.get_running_loop().time()
-    try:
-        return await asyncio.wait_for(ticket.events.get(), remaining)
-    except TimeoutError:
-        raise _late(request) from None
-
-
-def _late(request: Request) -> DeadlineExceeded:
-    return DeadlineExceeded(
-        f"no answer within the deadline of {request.deadline:g} s; "
-        "raise deadline, lower max_tokens, or send fewer requests at a time"
+def _told(event: Event, failures: Sequence[HeadraceError]) -> Event:
+    """Write into the report which engines were asked before."""
+    if not failures or not isinstance(event, Finished):
+        return event
+    *rows, last = event.response.report.stages
+    row = replace(
+        last,
+        decision=f"{last.decision}, after {len(failures)} that failed",
+        details={**last.details, "failed": [str(error) for error in failures]},
     )
+    report = replace(event.response.report, stages=(*rows, row))
+    return Finished(replace(event.response, report=report))
+
+
+def _none_answered(failures: Sequence[HeadraceError]) -> HeadraceError:
+    if len(failures) == 1:
+        return failures[0]
+    said = "; ".join(str(error) for error in failures)
+    failed = [error for error in failures if isinstance(error, BackendError)]
+    hints = [error.retry_after for error in failed if error.retry_after is not None]
+    error = BackendError(
+        f"none of {len(failures)} engines answered: {said}",
+        retryable=any(error.retryable for error in failed),
+        retry_after=min(hints, default=None),
+    )
+    error.__cause__ = failures[-1]
+    return error
+
+
+async def _kept(
+    response: Response, key: str, engine: str, seconds: float, said: str, cache: Cache
+) -> Finished:
+    """Store the answer, if its engine is the one of the key, and say so in the report."""
+    last = response.report.stages[-1].details
+    is_kept = False
+    if engine and not said and not last.get("failed"):
+        try:
+            is_kept = await cache.put(key, response)
+        except HeadraceError as error:
+            said = str(error)
+    row = StageReport(
+        "cache",
+        said or ("not there yet, stored" if is_kept else "not there, not to be stored"),
+        seconds,
+        details={"hit": False, "stored": is_kept, "engine": engine},
+    )
+    return Finished(replace(response, report=response.report.add(row)))
+
+
+def _name(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
 
 
 def _sendable(request: Request) -> Request:
@@ -162,30 +252,3 @@ def _sendable(request: Request) -> Request:
         for message in request.messages
     )
     return replace(request, messages=messages)
-
-
-async def _pause(attempt: int, retry_after: float | None, deadline: float | None) -> None:
-    """Wait before the next attempt; a wait past the deadline is not worth starting."""
-    wait = random.uniform(0, min(8.0, 0.5 * 2**attempt)) if retry_after is None else retry_after
-    if deadline is not None and asyncio.get_running_loop().time() + wait >= deadline:
-        raise DeadlineExceeded(f"the engine asks to wait {wait:.1f} s, past the request's deadline")
-    await asyncio.sleep(wait)
-
-
-def _row(ticket: Ticket, capabilities: Capabilities, first_at: float, retries: int) -> StageReport:
-    now = asyncio.get_running_loop().time()
-    started = ticket.started_at or ticket.queued_at
-    return StageReport(
-        "dispatch",
-        f"{capabilities.name}, batch of {ticket.batch_size}"
-        + (f", {retries} retries" if retries else ""),
-        now - ticket.queued_at,
-        details={
-            "engine": capabilities.name,
-            "model": capabilities.model,
-            "batch_size": ticket.batch_size,
-            "queue_seconds": started - ticket.queued_at,
-            "first_event_seconds": first_at - ticket.queued_at,
-            "retries": retries,
-        },
-    )
