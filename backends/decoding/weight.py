@@ -12,6 +12,8 @@ from .patterns import MAX_REPEATS, TooLarge, Unsupported, check_size, repeats
 
 MAX_WEIGHT = 5_000  # about half a second of llguidance; above it a process of its own tries first
 MAX_TEXT = 200_000  # characters of a pattern, all choices, a grammar or a template
+_PLAIN = 10_000  # characters of a schema that cannot be heavy, unless it has what grows
+_GROWS = re.compile('"(?:allOf|pattern|patternProperties)"')
 _COUNTS = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 
 
@@ -24,7 +26,8 @@ def weight(constraint: Constraint) -> int:
     spec = constraint.spec
     size = len(spec) if isinstance(spec, str) else sum(len(text) for text in spec)
     if constraint.kind == "json_schema":
-        return size // 100 + sum(_weights(spec))
+        is_plain = isinstance(spec, str) and size < _PLAIN and not _GROWS.search(spec)
+        return size // 100 if is_plain else size // 100 + sum(_weights(spec))
     if size > MAX_TEXT:
         raise UnsupportedConstraint(
             f"the {constraint.kind} constraint has {size} characters; keep it <= {MAX_TEXT}"
