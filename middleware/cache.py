@@ -113,8 +113,10 @@ def _response(entry: dict[str, Any]) -> Response:
         type(n) is not int for n in asdict(usage).values()
     ):
         raise TypeError("text or usage")
-    enforced = entry["enforced"]
+    enforced: dict[str, Any] | None = entry["enforced"]
+    held = None
     if enforced is not None:
-        enforced = Enforcement(**{**enforced, "residual": tuple(enforced["residual"])})
+        fields: dict[str, Any] = {**enforced, "residual": tuple(enforced["residual"])}
+        held = Enforcement(**fields)
     used = Usage(usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens, num_calls=0)
-    return Response(entry["text"], usage=used, enforced=enforced)
+    return Response(entry["text"], usage=used, enforced=held)

@@ -13,16 +13,18 @@ except ImportError as error:  # pragma: no cover
     raise HeadraceError("a cache needs diskcache: pip install 'headrace[cache]'") from error
 
 RAW, TEXT = diskcache.core.MODE_RAW, diskcache.core.MODE_TEXT
+Disk: Any = diskcache.Disk
 
 
-class TextDisk(diskcache.Disk):  # type: ignore[misc]
+class TextDisk(Disk):  # type: ignore[misc]
     """Keys and values are text. What claims to be anything else counts as absent."""
 
     def fetch(self, mode: int, filename: str, value: Any, read: bool) -> str | None:
         """Return a stored text; never unpickles, and opens no file outside the folder."""
         if mode == TEXT and ".." not in Path(filename).parts and not Path(filename).is_absolute():
             try:
-                return str(super().fetch(mode, filename, value, False))
+                disk: Any = super()
+                return str(disk.fetch(mode, filename, value, False))
             except UnicodeDecodeError:
                 return None
         return value if mode == RAW and isinstance(value, str) else None
@@ -31,7 +33,8 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
         """Store a text."""
         if type(value) is not str:
             raise TypeError(f"only text is stored, got {type(value).__name__}")
-        return super().store(value, False, key)
+        disk: Any = super()
+        return disk.store(value, False, key)
 
 
 def open_store(folder: Path, max_bytes: int) -> Any:

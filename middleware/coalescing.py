@@ -67,15 +67,14 @@ class Flights:
         flight.listeners.append(inbox)
         try:
             while True:
-                event = await _get(inbox, deadline, request)
-                if isinstance(event, BaseException):
-                    raise event
-                if isinstance(event, Finished):
-                    rows = event.response.report.stages
-                    report = request.report.add(*rows)
-                    yield Finished(replace(event.response, report=report))
+                came = await _get(inbox, deadline, request)
+                if isinstance(came, BaseException):
+                    raise came
+                if isinstance(came, Finished):
+                    report = request.report.add(*came.response.report.stages)
+                    yield Finished(replace(came.response, report=report))
                     return
-                yield event
+                yield came
         finally:
             flight.listeners.remove(inbox)
             if not flight.listeners:

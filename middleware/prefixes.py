@@ -84,6 +84,10 @@ class Warmth:
                 coming = chars
         return coming >= self.least
 
+    def known(self, beginnings: Prefixes) -> int:
+        """Return how many characters at the beginning have been read before."""
+        return next((chars for key, chars in reversed(beginnings) if key in self._warm), 0)
+
     def start(self, beginnings: Prefixes, now: float) -> None:
         """Say that the engine begins to read a prompt."""
         for key, _ in beginnings:

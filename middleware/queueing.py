@@ -80,7 +80,7 @@ class Waiting(Generic[P]):
     """The line of waiting requests.
 
     Whoever has waited longest goes first, but for up to 32 others that share more of their
-    beginning with what ran last, or, in a batch that not all fit in, have a prompt of like
+    beginning with what ran last, or have more of it read already, or, in a batch that not all fit in, have a prompt of like
     length. Nobody who is not due yet (bulk) goes before somebody who is. What ``warmth``
     holds back lets others pass.
     """
@@ -141,9 +141,10 @@ class Waiting(Generic[P]):
             return first
         length = batch[0].num_tokens if batch and is_crowded else None
 
-        def likeness(place: P) -> tuple[int, int]:
+        def likeness(place: P) -> tuple[int, int, int]:
+            known = 0 if self._warmth is None else self._warmth.known(place.prefixes)
             apart = 0 if length is None else abs(place.num_tokens - length)
-            return -shared(self._last, place.prefixes), apart
+            return -shared(self._last, place.prefixes), -known, apart
 
         best = min(fitting, key=likeness) if self._last or length is not None else fitting[0]
         if best is not first:

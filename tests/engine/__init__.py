@@ -3,6 +3,7 @@
 from engine import Reply, SimulatedEngine, handler, run_virtual
 """
 
+from .asking import collect, outcome
 from .clock import Stuck, VirtualLoop, run_virtual
 from .planned import PLAIN, calls_of, planned
 from .simulated import Cost, Record, Reply, SimulatedEngine, handler
@@ -16,7 +17,9 @@ __all__ = [
     "Stuck",
     "VirtualLoop",
     "calls_of",
+    "collect",
     "handler",
+    "outcome",
     "planned",
     "run_virtual",
 ]

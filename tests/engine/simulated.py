@@ -90,7 +90,9 @@ class SimulatedEngine:
 
     ``reply`` maps a request to what happens to it; it is called once a job, when the job
     arrives. ``log`` has a record a job in order of arrival; ``peak_rows`` and ``peak_calls`` are
-    the most rows that ran and the most ``generate`` calls that were open at the same time.
+    the most rows that ran and the most ``generate`` calls that were open at the same time. With
+    ``prefix_cache``, what a prompt shares with one that was read in an earlier step is not read
+    again; ``cache_prompts`` is how many prompts it holds, those read last (None: all).
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class SimulatedEngine:
         max_batch: int = 1,
         max_concurrency: int = 64,
         prefix_cache: bool = False,
+        cache_prompts: int | None = None,
     ) -> None:
         self.log: list[Record] = []
         self.peak_rows = 0
@@ -111,9 +114,13 @@ class SimulatedEngine:
         self._cost = cost or Cost()
         self._slots = slots
         self._capabilities = Capabilities(
-            "simulated", max_batch=max_batch, max_concurrency=max_concurrency
+            "simulated",
+            max_batch=max_batch,
+            max_concurrency=max_concurrency,
+            has_prefix_cache=prefix_cache,
         )
         self._cache: list[list[str]] | None = [] if prefix_cache else None
+        self._cache_prompts = cache_prompts
         self._num_calls = 0
         self._waiting: list[_Row] = []
         self._running: list[_Row] = []
@@ -195,16 +202,27 @@ class SimulatedEngine:
         """Move waiting rows into free slots and return what their prefill costs."""
         now = asyncio.get_running_loop().time()
         num_new = 0
+        read: list[list[str]] = []
         while self._waiting and len(self._running) < self._slots:
             row = self._waiting.pop(0)
             row.record.started = now
             if self._cache is not None:
                 row.cached = max((_shared(row.prompt, seen) for seen in self._cache), default=0)
-                self._cache.append(row.prompt)
+                read.append(row.prompt)
             num_new += len(row.prompt) - row.cached
             self._running.append(row)
+        if self._cache is not None:
+            self._remember(self._cache, read)
         self.peak_rows = max(self.peak_rows, len(self._running))
         return self._cost.prefill * num_new
+
+    def _remember(self, cache: list[list[str]], read: Sequence[list[str]]) -> None:
+        """Keep the prompts read last; those that share more than half take the room of one."""
+        for prompt in read:
+            if self._cache_prompts is not None:
+                cache[:] = [one for one in cache if _shared(one, prompt) * 2 <= len(prompt)]
+                del cache[: max(len(cache) + 1 - self._cache_prompts, 0)]
+            cache.append(prompt)
 
     def _advance(self, row: _Row) -> None:
         record, reply = row.record, row.reply
