@@ -7,7 +7,8 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
@@ -16,12 +17,14 @@ from ..compressors import Budget, Compressed, Compressor
 from ..compressors.structured.policy import JsonPolicy
 from ..compressors.structured.schemas import compress_tools
 from . import parts
+from .cost.pays import Judge, Outlook, Verdict, watched
+from .cost.predict import Predictor
 from .errors import InvalidRequest
 from .memory import Memory
 from .report import StageReport
 from .transform import Transform
 from .turns import Rates, Slot, checked, cuttable, last_user, put_back
-from .types import Document, Request, Text
+from .types import Document, Event, Handler, Request, Text
 
 ASKS = re.compile(r"[?？؟]")
 SENTENCE_END = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？])")
@@ -72,6 +75,11 @@ class Compress(Transform):
     ``compressor`` is what ``headrace.compress`` takes; ``tokenizer`` is what tokens are counted
     with (the engine's own, so that the budget is what the engine sees); text that matches a
     ``keep`` pattern stays. The report says which scorer read how many texts, and why.
+
+    With ``when="pays"`` and an engine's ``cost`` (``cost.predictor_of``), texts are compressed only
+    if the prefill that this saves is predicted to take longer than compressing them; without a
+    ``cost``, as ever, and the report says so. Answers that pass through correct the prediction,
+    and the report has it next to what the engine took.
     """
 
     name: ClassVar[str] = "compress"
@@ -89,8 +97,12 @@ class Compress(Transform):
     tools: float | None = None
     json: JsonPolicy | None = field(default=None, hash=False)
     fold: bool = True
+    when: Literal["always", "pays"] = "always"
+    cost: Predictor | None = field(default=None, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.when not in ("always", "pays"):
+            raise InvalidRequest(f'when is "always" or "pays", got {self.when!r:.40}')
         _ = self.budget, self._rates, self._tools  # wrong ones are said here, not at a request
         if self.stable and self.target_tokens is not None:
             raise InvalidRequest(
@@ -125,30 +137,64 @@ class Compress(Transform):
     def _memory(self) -> Memory[_Cut]:
         return Memory(REMEMBERED)
 
+    @cached_property
+    def _judge(self) -> Judge | None:
+        if self.when == "always" or self.cost is None:
+            return None
+        return Judge(self.cost, f"{self.name} {self.compressor}")
+
+    async def __call__(
+        self, request: Request, call_next: Handler, /
+    ) -> AsyncGenerator[Event, None]:
+        """Send the shorter request on, and learn from the answer how long the engine took."""
+        events = super().__call__(request, call_next)
+        if self.cost is not None:
+            events = watched(events, self.cost, self.name)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
     async def transform(self, request: Request) -> Request:
         """Return the request with fewer tokens."""
+        verdict: Verdict | None = None
+        if judge := self._judge:
+            outlook = await asyncio.to_thread(self._outlook, request)
+            if outlook.cut:
+                verdict = await asyncio.to_thread(judge.decide, outlook)
         started = time.perf_counter()
-        results = await asyncio.to_thread(self._cut, request)
-        changed, num_gone = put_back(request, {slot: cut.text for slot, cut in results.items()})
+        is_refused = verdict is not None and not verdict.pays
+        results: dict[Slot, _Cut] = {}
+        changed, num_gone = request, 0
+        if not is_refused:
+            results = await asyncio.to_thread(self._cut, request)
+            changed, num_gone = put_back(request, {slot: cut.text for slot, cut in results.items()})
         if self._tools is not None:
             changed = await asyncio.to_thread(self._with_tools, changed, self._tools)
         count = self.engine.counter.count
         before, after = _num_tokens(request, count), _num_tokens(changed, count)
         reasons = sorted({result.reason for result in results.values() if result.reason})
         is_open = bool(results) or changed.sampling is not request.sampling
-        decision = f"{before} -> {after} tokens" if is_open else NOTHING
+        decision = f"{before} -> {after} tokens" if is_open or is_refused else NOTHING
+        if verdict is not None:
+            decision += f", {verdict.words}"
+        elif self.when == "pays" and self.cost is None:
+            decision += ", whether it pays is not known: the engine's hardware is not"
         if num_gone:
             decision += f", nothing left of {num_gone} documents"
         others = Counter(
             f"by {cut.scorer}: {cut.because}" for cut in results.values() if cut.because
         )
         decision += "".join(f", {count} texts {said}" for said, count in others.items())
+        seconds = time.perf_counter() - started
+        if verdict is not None and verdict.pays:
+            verdict.learn(seconds, before - after)
         row = StageReport(
             self.name,
             "; ".join([decision, *reasons]),
-            time.perf_counter() - started,
+            seconds,
             before,
             after,
+            verdict.spent if verdict is not None and verdict.pays else None,
             details={
                 "compressor": self.engine.scorer.name,
                 "texts": len(results),
@@ -157,27 +203,58 @@ class Compress(Transform):
                 "documents_dropped": num_gone,
                 "reasons": reasons,
                 "stable": self.is_stable,
+                **(verdict.details() if verdict is not None else {}),
             },
         )
         return replace(changed, report=request.report.add(row))
 
     def _cut(self, request: Request) -> dict[Slot, _Cut]:
         """Return what is left of everything that may be cut, in the order of the prompt."""
+        alone, together = self._open(request)
+        done = {slot: self._alone(text, budget) for slot, (text, budget) in alone.items()}
+        return done | self._together(request, together)
+
+    def _open(
+        self, request: Request
+    ) -> tuple[dict[Slot, tuple[str, Budget]], dict[Slot, tuple[str, Budget | None]]]:
+        """Return what may be cut: messages on their own, and texts that are cut together."""
         count = self.engine.counter.count
-        done: dict[Slot, _Cut] = {}
-        open_: dict[Slot, tuple[str, Budget | None]] = {}
+        alone: dict[Slot, tuple[str, Budget]] = {}
+        together: dict[Slot, tuple[str, Budget | None]] = {}
         for slot, text, budget, is_own in cuttable(request, self._rates, self.budget):
             if count(text) > SHORT_TURN and self.is_stable:
-                done[slot] = self._alone(text, budget)
+                alone[slot] = text, budget
             elif count(text) > SHORT_TURN:
-                open_[slot] = text, budget if is_own else None
+                together[slot] = text, budget if is_own else None
         last = last_user(request)
         if self.last_user == "context" and last >= 0:
             for j, part in enumerate(request.messages[last].parts):
                 if isinstance(part, Text) and count(part.text) > SHORT_TURN:
-                    open_[last, j] = part.text, None
-        open_ |= {(-1, i): (document.text, None) for i, document in enumerate(request.documents)}
-        return done | self._together(request, open_)
+                    together[last, j] = part.text, None
+        together |= {(-1, i): (one.text, None) for i, one in enumerate(request.documents)}
+        return alone, together
+
+    def _outlook(self, request: Request) -> Outlook:
+        """Return what compressing a request is expected to read and to cut."""
+        alone, together = self._open(request)
+        count = self.engine.counter.count
+        new = [text for text, budget in alone.values() if _key(text, budget) not in self._memory]
+        new += [text for text, _ in together.values()]
+        shared = sum(count(text) for text, budget in together.values() if budget is None)
+        own = [(count(text), budget) for text, budget in alone.values()]
+        own += [(count(text), budget) for text, budget in together.values() if budget is not None]
+
+        def run(text: str) -> None:
+            self.engine.compress([text], Budget(rate=0.5), question=request.question)
+
+        return Outlook(
+            _num_tokens(request, count),
+            sum(tokens - _left(tokens, budget) for tokens, budget in [*own, (shared, self.budget)]),
+            sum(map(count, new)),
+            "\n".join(new),
+            count,
+            run,
+        )
 
     def _alone(self, text: str, budget: Budget) -> _Cut:
         """Compress a message so that nothing but itself and the options matter."""
@@ -188,7 +265,7 @@ class Compress(Transform):
             )
             return _Cut.of(result)
 
-        return self._memory.get(f"{budget!r}\n{text}", cut)
+        return self._memory.get(_key(text, budget), cut)
 
     def _together(
         self, request: Request, texts: dict[Slot, tuple[str, Budget | None]]
@@ -227,6 +304,16 @@ class Compress(Transform):
         )
         sampling = replace(request.sampling, extra={**extra, "tools": short})
         return replace(request, sampling=sampling)
+
+
+def _key(text: str, budget: Budget) -> str:
+    return f"{budget!r}\n{text}"
+
+
+def _left(tokens: int, budget: Budget) -> int:
+    """Return how many tokens a budget leaves: half, until it is known, where scores decide."""
+    limit = budget.limit(tokens)
+    return tokens // 2 if limit is None else min(limit, tokens)
 
 
 def _file_name(document: Document) -> str | None:

@@ -25,9 +25,14 @@ class Memory(Generic[Result]):
     _known: OrderedDict[bytes, Result] = field(default_factory=OrderedDict[bytes, Result])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether the result for a key is known."""
+        with self._lock:
+            return _digest(key) in self._known
+
     def get(self, key: str, make: Callable[[], Result]) -> Result:
         """Return the result for a key, made when it is not known; not made under the lock."""
-        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        digest = _digest(key)
         with self._lock:
             if digest in self._known:
                 self._known.move_to_end(digest)
@@ -39,3 +44,7 @@ class Memory(Generic[Result]):
             while len(self._known) > self.size:
                 self._known.popitem(last=False)
         return result
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -111,16 +111,22 @@ def from_config(config: Fields, name: str = "") -> ModelShape:
         raise InvalidRequest(
             f"cannot count a model of type {kind!r:.60}; known: {', '.join(sorted(FAMILIES))}"
         )
-    config = {**config, **{k: config[v] for k, v in _NAMES.items() if config.get(v) is not None}}
-    if kind == "gpt2" and config.get("hidden_size"):
-        config["intermediate_size"] = config.get("n_inner") or 4 * config["hidden_size"]
+    config = _renamed(config)
     if any(config.get(key) is None for key in (*_NEEDED, "intermediate_size", *family.needs)):
-        config = _with_defaults(config)
+        config = _renamed(_with_defaults(config))
     if kind == "qwen3_moe" and (
         config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1
     ):
         raise InvalidRequest("cannot count a qwen3_moe with dense layers between the sparse ones")
     return _shape(config, family, name or str(kind))
+
+
+def _renamed(config: Fields) -> Fields:
+    """Return a config with GPT-2's names under the usual ones."""
+    usual = {name: config[own] for name, own in _NAMES.items() if config.get(own) is not None}
+    if "n_embd" in config:
+        usual["intermediate_size"] = config.get("n_inner") or 4 * config["n_embd"]
+    return {**config, **usual}
 
 
 def _shape(config: Fields, family: Family, name: str) -> ModelShape:

@@ -116,17 +116,31 @@ def read_hardware(path: str | Path) -> dict[str, Hardware]:
 
 
 def generic_cpu(num_cores: int | None = None) -> Hardware:
-    """Return a guess at a CPU with so many cores, all of this process's when None.
+    """Return a guess at a CPU with so many cores, all of the machine's when None.
 
     AVX2 at 3 GHz and DDR4-3200: within a factor of two of most servers, and what
     ``Predictor`` corrects by what it observes.
     """
-    cores = num_cores if num_cores is not None else len(os.sched_getaffinity(0))
+    cores = num_cores if num_cores is not None else os.cpu_count() or 1
     if cores < 1:
         raise InvalidRequest(f"a CPU has at least 1 core, got {cores}")
     ops = cores * _CORE_OPS
     bandwidth = min(cores * _CORE_BANDWIDTH, _MAX_BANDWIDTH)
     return Hardware(f"CPU, {cores} cores", bandwidth, ops, ops, 32e9, source="generic_cpu")
+
+
+def named_in(text: str) -> Hardware | None:
+    """Return the device that a driver's name for it speaks of, None when it is not in the table.
+
+    >>> named_in("NVIDIA H100 PCIe"), named_in("NVIDIA GeForce RTX 4090 Laptop GPU")
+    ... # doctest: +ELLIPSIS
+    (Hardware(name='H100-PCIe', ...), None)
+    """
+    said = f"-{_key(text)}-"
+    if "-laptop-" in said:  # another chip of that name
+        return None
+    found = [name for name in _built_in() if name != "cpu" and f"-{name}-" in said]
+    return _built_in()[max(found, key=len)] if found else None
 
 
 def _key(name: str) -> str:

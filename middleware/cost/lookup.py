@@ -52,16 +52,18 @@ def _config_path(model: str) -> Path:
 
 
 def _hub_config(repo: str) -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    import huggingface_hub
+    from huggingface_hub import errors
 
-    known = ", ".join(_named())
+    download: Any = cast("Any", huggingface_hub).hf_hub_download
+    failures = (errors.HfHubHTTPError, errors.HFValidationError, OSError)
     try:
-        return Path(hf_hub_download(repo, "config.json", local_files_only=models.is_offline()))
-    except (HfHubHTTPError, LocalEntryNotFoundError, HFValidationError, OSError) as error:
+        return Path(download(repo, "config.json", local_files_only=models.is_offline()))
+    except failures as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelUnavailable(
-            f"no config of {repo!r:.80} ({reason:.120}); pass its config.json, or one of {known}"
+            f"no config of {repo!r:.80} ({reason:.120}); pass its config.json, or one of"
+            f" {', '.join(_named())}"
         ) from None
 
 
