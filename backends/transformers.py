@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import get_args
 
 from ..middleware.errors import BackendError, HeadraceError
@@ -19,6 +20,7 @@ from .local import LocalModel
 Outcome = tuple[int, Event | HeadraceError]
 
 DEFAULT_MAX_TOKENS = 512
+_COMPILE_SECONDS = 0.05  # that a batch waits for all its constraints; nearly all take 2 ms
 
 
 class TransformersBackend:
@@ -101,7 +103,7 @@ class TransformersBackend:
             return made
 
         entries = [entry(index, job) for index, job in enumerate(batch)]
-        self._engine.submit(entries)
+        compiling = await self._submit(entries)
         try:
             num_open = len(entries)
             while num_open:
@@ -113,6 +115,30 @@ class TransformersBackend:
         finally:
             for made in entries:
                 made.is_dropped = True
+            for task in compiling:
+                task.cancel()
+
+    async def _submit(self, entries: Sequence[Entry]) -> list[asyncio.Task[None]]:
+        """Hand the entries over, each when its constraint is compiled: none waits for another's.
+
+        Returns the tasks that still compile.
+        """
+        local = self._local
+
+        async def compile_first(entry: Entry) -> None:
+            constraint = entry.job.request.constraint
+            if local is not None and constraint is not None:
+                with suppress(HeadraceError):  # its row will raise the same
+                    await asyncio.to_thread(local.compiler.matcher, constraint)
+
+        async def follow(task: asyncio.Task[None], entry: Entry) -> None:
+            await asyncio.wait([task])
+            self._engine.submit([entry])
+
+        compiled = {asyncio.create_task(compile_first(entry)): entry for entry in entries}
+        _, late = await asyncio.wait(compiled, timeout=_COMPILE_SECONDS)
+        self._engine.submit([entry for task, entry in compiled.items() if task not in late])
+        return [asyncio.create_task(follow(task, compiled[task])) for task in late]
 
     async def close(self) -> None:
         """Free the model once the work in hand has stopped. Idempotent."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...middleware.types import Enforcement, FinishReason, Usage
-from .automaton import Matcher, forced_token, unpack
+from .automaton import Matcher, apply_mask, forced_token
 from .closing import Closing
 from .guessing import Guesser
 from .lookup import Lookup
@@ -125,12 +125,9 @@ class Row:
         """Return the next token. ``logits``: [vocabulary]."""
         if self.matcher is None:
             return self.sampler.pick(logits)
-        import torch
-
         mask = self.matcher.mask()
         if (token := forced_token(mask)) is None:
-            allowed = torch.as_tensor(unpack(mask, logits.shape[-1]), device=logits.device)
-            token = self.sampler.pick(logits.masked_fill(~allowed, float("-inf")))
+            token = self.sampler.pick(apply_mask(mask, logits))
         if self.closing is not None:
             token = self.closing.choose(self.matcher, token, self.max_tokens - len(self.tokens))
             if self.was_closed and self.closed_at is None:

@@ -238,6 +238,30 @@ async def test_a_job_that_comes_late_joins_those_that_run(
     assert [text, late] == alone
 
 
+async def test_a_constraint_that_compiles_slowly_keeps_nobody_waiting(
+    smollm2: TransformersBackend, ask: Ask, local: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await smollm2.capabilities()
+    gate = threading.Event()
+    theirs = smollm2._local  # pyright: ignore[reportPrivateUsage]
+    assert theirs is not None
+    compile_ = theirs.compiler.matcher
+
+    def slow(constraint: Constraint) -> Any:
+        if constraint.kind == "regex":
+            gate.wait(60)
+        return compile_(constraint)
+
+    monkeypatch.setattr(theirs.compiler, "matcher", slow)
+    finished: list[int] = []
+    jobs = [Job(of("Hi", Constraint("regex", "ab?c"))), Job(of(QUESTIONS[0], max_tokens=4))]
+    async for index, event in smollm2.generate(jobs):
+        if isinstance(event, Finished):
+            finished.append(index)
+            gate.set()
+    assert finished == [1, 0]
+
+
 async def test_closing_the_iterator_stops_the_work_soon(
     smollm2: TransformersBackend, ask: Ask
 ) -> None:
