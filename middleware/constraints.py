@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from .check import dangling_reference, strict_json
-from .errors import InvalidRequest
+from .errors import HeadraceError, InvalidRequest
 from .types import Constraint
 
 
@@ -71,8 +71,13 @@ def regex(pattern: str) -> Constraint:
     """Return the constraint that the whole output matches this pattern."""
     import regex as engine  # knows \p{L}, which re does not
 
+    from ..backends.decoding.patterns import TooLarge, check_size
+
     try:
+        check_size(pattern)
         engine.compile(pattern)
+    except TooLarge as error:
+        raise InvalidRequest(f"{pattern!r:.80} is too large: {error}") from None
     except engine.error as error:
         raise InvalidRequest(f"{pattern!r:.80} is no regular expression: {error}") from None
     if not pattern:
@@ -82,20 +87,18 @@ def regex(pattern: str) -> Constraint:
 
 def json_schema(schema: Mapping[str, Any], parse: Callable[[str], Any] = strict_json) -> Constraint:
     """Return the constraint that the output is a JSON value which this schema accepts."""
-    import jsonschema
-    from jsonschema.validators import validator_for
+    from ..backends.decoding.drafts import draft_of
 
     try:
         text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
-        validator_for(schema, jsonschema.Draft202012Validator).check_schema(dict(schema))
+        draft_of(plain := json.loads(text))
+    except HeadraceError:
+        raise
     except (TypeError, ValueError) as error:
         raise InvalidRequest(f"the schema is no JSON: {error}") from None
     except RecursionError:
         raise InvalidRequest("the schema is nested too deeply to be read") from None
-    except jsonschema.SchemaError as error:
-        where = "/".join(str(step) for step in error.path) or "the top"
-        raise InvalidRequest(f"that is no JSON schema: {error.message} (at {where})") from None
-    if bad := dangling_reference(json.loads(text)):
+    if bad := dangling_reference(plain):
         raise InvalidRequest(
             f"the schema's $ref {bad!r:.80} leads nowhere in the schema; put what it means under "
             "$defs (nothing is fetched)"
