@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Literal, TypedDict, Unpack, cast, overload
+from weakref import WeakKeyDictionary
 
 from ..backends import Backend, make_backend
 from ..compressors import Compressed, Compressor, JsonPolicy
@@ -18,8 +19,9 @@ from .blocking import Loop
 from .compress import Compress
 from .constrain import Constrain
 from .constraints import constraint as make_constraint
+from .cost.predict import Predictor, predictor_of
 from .dispatcher import Dispatcher
-from .errors import InvalidRequest
+from .errors import HeadraceError, InvalidRequest
 from .objects import PartialObject, partial_objects
 from .pipeline import Pipeline
 from .plan import Plan
@@ -202,6 +204,7 @@ def generate(
     backend: str | Backend | None = None,
     model: str | None = None,
     rate: float | None = None,
+    when: Literal["always", "pays"] = "always",
     top_k: int | None = None,
     plan: PlanStrategy = "auto",
     constraint: Any = None,
@@ -211,6 +214,7 @@ def generate(
 
     ``backend`` is None (the small language model in process), the URL of an OpenAI-compatible
     server, or a Backend; ``model`` is that engine's model. ``rate`` switches compression on,
+    and with ``when="pays"`` only where that is predicted to save time (``Compress``);
     ``top_k`` is how many documents stay; ``constraint`` is what ``headrace.constraint`` takes.
     The response's ``report`` says what each stage did. Engines are loaded once and shared by all
     calls.
@@ -220,7 +224,10 @@ def generate(
     )
     dispatcher, loop = _engine(backend, model)
     tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
-    chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer)
+    cost = _cost(dispatcher.backend, loop) if when == "pays" else None
+    chain = stages(
+        request, rate=rate, when=when, cost=cost, top_k=top_k, plan=plan, tokenizer=tokenizer
+    )
     return Pipeline(chain, dispatcher, loop=loop).run_sync(request)
 
 
@@ -276,6 +283,8 @@ def stages(
     request: Request,
     *,
     rate: float | None = None,
+    when: Literal["always", "pays"] = "always",
+    cost: Predictor | None = None,
     top_k: int | None = None,
     plan: PlanStrategy = "auto",
     tokenizer: str | None = None,
@@ -287,7 +296,7 @@ def stages(
         chain.append(Rerank(top_k))
     if rate is not None:
         last_user: Literal["keep", "context"] = "keep" if request.documents else "context"
-        chain.append(Compress(rate, tokenizer=tokenizer, last_user=last_user))
+        chain.append(Compress(rate, tokenizer=tokenizer, last_user=last_user, when=when, cost=cost))
     chain.append(Plan(plan))
     chain.append(Constrain(retries=retries))
     return chain
@@ -339,6 +348,22 @@ def _engine(backend: str | Backend | None, model: str | None) -> tuple[Dispatche
 def _named_engine(backend: str | None, model: str | None) -> Dispatcher:
     """One dispatcher an engine, so that calls from many threads share batches."""
     return Dispatcher(make_backend(backend, model))
+
+
+def _cost(backend: Backend, loop: Loop) -> Predictor | None:
+    """Return what is known of an engine's times, the same each time; None: nothing."""
+    known = _costs()
+    if backend not in known:
+        try:
+            known[backend] = predictor_of(loop.run(backend.capabilities()))
+        except HeadraceError:  # a model that cannot be counted: as good as unknown
+            known[backend] = None
+    return known[backend]
+
+
+@cache
+def _costs() -> WeakKeyDictionary[Backend, Predictor | None]:
+    return WeakKeyDictionary()
 
 
 @lru_cache(maxsize=1)
