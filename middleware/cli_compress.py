@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from .cli_bulk import (
+    BadRows,
+    BatchSize,
+    Column,
+    Concurrency,
+    QuestionColumn,
+    Resume,
+    compress_rows,
+    given_bulk,
+)
 from .errors import InvalidRequest
 from .terminal import print_json, print_text, progress_bar, say
 
@@ -57,8 +67,48 @@ def compress(
     fold: Annotated[bool, typer.Option(help="Fold repeated log lines with a count.")] = True,
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(help="Write what was cut as an HTML page.")] = None,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Each row of a JSON Lines or Parquet file, with Ray.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="With --ray: the file to write.")
+    ] = None,
+    column: Column = "text",
+    question_column: QuestionColumn = None,
+    batch_size: BatchSize = None,
+    concurrency: Concurrency = None,
+    bad_rows: BadRows = None,
+    resume: Resume = True,
 ) -> None:
     """Make a text shorter by dropping what matters least (half of it, unless told otherwise)."""
+    only_ray = given_bulk(output, column, question_column, batch_size, concurrency, bad_rows)
+    if ray:
+        if html is not None:
+            raise InvalidRequest("--html shows one text; leave it out with --ray")
+        return compress_rows(
+            file,
+            as_json=as_json,
+            resume=resume,
+            **only_ray,
+            rate=rate,
+            target_tokens=target_tokens,
+            threshold=threshold,
+            quality=quality,
+            question=question,
+            compressor=compressor,
+            tokenizer=tokenizer,
+            keep=keep or (),
+            force_keep=force_keep or (),
+            force_drop=force_drop or (),
+            drop_consecutive=drop_consecutive,
+            keep_digits=keep_digits,
+            segments=segments,
+            json=_policy(rule),
+            fold=fold,
+        )
+    if only_ray or not resume:
+        name = next(iter(only_ray), "no_resume").replace("_", "-")
+        raise InvalidRequest(f"--{name} goes with --ray; without it the text goes to stdout")
     from ..compressors import Compressor, to_html
     from . import parts
     from .files import check_writable, read_text, write_text
