@@ -232,9 +232,7 @@ async def overheads(options: argparse.Namespace) -> bool:
             except OSError:
                 await asyncio.sleep(0.05)
         print(f"{options.requests} requests at concurrency {options.concurrency}, milliseconds\n")
-        print(
-            "| engine | side | wall/request | CPU/request | latency p50 | alone p50 | overhead | kB more |"
-        )
+        print("| engine | side | wall | CPU | latency p50 | alone p50 | overhead | kB more |")
         print("|---|---|---|---|---|---|---|---|")
         found = [
             await compare("in process", AtOnce, options),

@@ -194,6 +194,11 @@ class Batcher:
         del self._running[task]
         self._schedule()
 
+    def _obey(self, event: Event | HeadraceError) -> None:
+        """Start nothing before the time that an error asks for, from this very moment."""
+        if isinstance(event, BackendError) and event.retryable and event.retry_after is not None:
+            self.hold(event.retry_after)
+
     def _begun(self, ticket: Ticket, *, is_read: bool) -> None:
         """Say that the engine has read a prompt, or never will: others may follow."""
         if not ticket.has_begun:
@@ -209,11 +214,13 @@ class Batcher:
             async with aclosing(self._backend.generate([t.job for t in batch])) as events:
                 async for index, event in events:
                     ticket = batch[index]
+                    self._obey(event)
                     self._begun(ticket, is_read=not isinstance(event, HeadraceError))
                     ticket.put(event)
                     if ticket.is_done:
                         self._schedule()
         except HeadraceError as error:
+            self._obey(error)
             failure = error
         except Exception as error:
             failure = BackendError(

@@ -157,14 +157,15 @@ class Lane:
     def _wait(self, error: BackendError, attempt: int) -> float:
         """Return how long to wait after a failure; when the engine asks for it, all wait.
 
-        Without a word from the engine that is exponential back-off with full jitter (M. Brooker,
-        "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+        The queue itself has obeyed a Retry-After already. Without one it is exponential back-off
+        with full jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
         """
         jittered = random.uniform(0, min(8.0, 0.5 * 2**attempt))
         wait = jittered if error.retry_after is None else error.retry_after
         if asks_to_wait(error) and error.retryable:
             assert self._batcher is not None
-            self._batcher.hold(wait)
+            if error.retry_after is None:
+                self._batcher.hold(wait)
             if wait > LONGEST_WAIT:
                 self._batcher.fail(error)
         return wait

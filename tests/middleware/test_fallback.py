@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from engine import Cost, Reply, SimulatedEngine, collect, outcome, run_virtual
@@ -191,6 +192,26 @@ def test_after_429_nobody_is_sent_before_its_time() -> None:
     assert all(at < 0.1 for at in sent[:2])
     assert all(at >= 5 for at in sent[2:])
     assert len(sent) == 9  # nobody twice but the two that were refused
+
+
+@pytest.mark.parametrize("is_continuous", [False, True])
+def test_who_waits_behind_a_429_is_not_sent_in_the_same_moment(is_continuous: bool) -> None:
+    class One(SimulatedEngine):  # type: ignore[misc]
+        async def capabilities(self) -> Capabilities:
+            found = await super().capabilities()
+            return replace(found, max_batch=1, max_concurrency=1, is_continuous=is_continuous)
+
+    refusal = Reply(
+        "x", delay=0.1, after=0, error=BackendError("503", retryable=True, retry_after=5)
+    )
+    engine = One(lambda r: refusal if len(engine.log) < 1 else Reply("fine"))
+
+    async def main() -> list[str]:
+        dispatcher = Dispatcher(engine)
+        return await asyncio.gather(*(outcome(dispatcher, Request.of("x")) for _ in range(4)))
+
+    assert run_virtual(main()) == ["fine"] * 4
+    assert [record.submitted >= 5 for record in engine.log] == [False, True, True, True, True]
 
 
 def test_a_wait_past_the_deadline_is_not_started() -> None:
