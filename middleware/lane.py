@@ -158,7 +158,7 @@ class Lane:
         """Return how long to wait after a failure; when the engine asks for it, all wait.
 
         The queue itself has obeyed a Retry-After already. Without one it is exponential back-off
-        with full jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+        with full jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog).
         """
         jittered = random.uniform(0, min(8.0, 0.5 * 2**attempt))
         wait = jittered if error.retry_after is None else error.retry_after
