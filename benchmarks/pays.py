@@ -1,6 +1,6 @@
 """Whether Compress(when="pays") chooses right, and what it costs where it does not compress.
 
-    OMP_NUM_THREADS=1 python benchmarks/pays.py --data DATA [--lengths 200 800 ...] [--runs 1]
+    OMP_NUM_THREADS=1 python benchmarks/pays.py --data DATA [--lengths 200 800 ...] [--minutes 10]
 
 SmolLM2 in this process answers prompts of SQuAD paragraphs with 8 tokens, in random order, three
 ways: as they are, always compressed, and compressed when that pays, with a predictor that starts
@@ -83,6 +83,7 @@ def main() -> None:
     parser.add_argument("--compressors", nargs="+", default=["lexical", "mini", "perplexity"])
     parser.add_argument("--rates", type=float, nargs="+", default=[0.3, 0.6, 0.9])
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, help="report what is measured by then")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     random.seed(options.seed)
@@ -111,12 +112,15 @@ def main() -> None:
                 room -= count(text) + 4
             return Request.of(QUESTION, documents=documents, sampling=Sampling(max_tokens=8))
 
+        until = time.monotonic() + 60 * (options.minutes or 1e9)
         for name in options.compressors:  # load everything
             timed(bare, [Compress(0.5, compressor=name)], prompt(100))
         for _ in range(options.runs):
             for cell in random.sample(cells, len(cells)):
+                if time.monotonic() > until:
+                    break
                 measure(bare, cost, cell, prompt(cell.length), tokenizer)
-    report(cells)
+    report([cell for cell in cells if cell.chosen])
 
 
 def report(cells: list[Cell]) -> None:

@@ -24,7 +24,10 @@ def roofline(
     prompt: Annotated[int, typer.Option(help="Tokens of a prompt.", min=1)] = 2048,
     generate: Annotated[int, typer.Option(help="Tokens of an answer.", min=1)] = 256,
     batch: Annotated[int, typer.Option(help="Requests at a time.", min=1)] = 1,
-    w_bits: Annotated[int, typer.Option(help="Bits of a weight.", min=1, max=64)] = 16,
+    w_bits: Annotated[
+        int | None,
+        typer.Option(help="Bits of a weight.", min=1, max=64, show_default="as quantised, else 16"),
+    ] = None,
     a_bits: Annotated[int, typer.Option(help="Bits of an activation.", min=1, max=64)] = 16,
     kv_bits: Annotated[int, typer.Option(help="Bits in the KV cache.", min=1, max=64)] = 16,
     fused: Annotated[bool, typer.Option(help="Fused (flash) attention.")] = False,
@@ -51,7 +54,8 @@ def roofline(
     if html is not None:
         check_writable(html)
     shape = cost.shape_of(model)
-    found = cost.Roofline(shape, device, cost.Precision(w_bits, a_bits, kv_bits), fused)
+    precision = cost.Precision(w_bits or min(16, shape.bits), a_bits, kv_bits)
+    found = cost.Roofline(shape, device, precision, fused)
     prefill, decode = found.prefill(prompt, batch), found.decode(prompt, batch)
     works = [
         plain(found, prompt, generate, batch),

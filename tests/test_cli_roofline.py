@@ -86,5 +86,14 @@ def test_what_is_wrong_is_told_in_a_line(arguments: list[str], said: str) -> Non
     assert "\n" not in str(error.value)
 
 
+def test_a_quantised_config_sets_the_bits_of_the_weights(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    counts = {"num_attention_heads": 4, "vocab_size": 100}
+    config = {"model_type": "llama", **sizes, **counts, "quantization_config": {"bits": 4}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = json.loads(run("--model", str(tmp_path), "--json"))
+    assert found["precision"] == {"weights": 4, "activations": 16, "kv": 16}
+
+
 def test_an_answer_too_short_for_parts_has_no_planned_row() -> None:
     assert "parts" not in run("--generate", "3").splitlines()[-1]

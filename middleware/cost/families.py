@@ -141,7 +141,8 @@ def _shape(config: Fields, family: Family, name: str) -> ModelShape:
     hidden, heads = size("hidden_size"), size("num_attention_heads")
     head_dim = size("head_dim", default=hidden // heads)
     kv_heads = size("num_key_value_heads", default=heads)
-    experts = config.get("num_local_experts") or config.get("num_experts") or 0
+    has_experts = bool(config.get("num_local_experts") or config.get("num_experts"))
+    experts = size("num_local_experts", "num_experts") if has_experts else 0
     layers = size("num_hidden_layers")
     qkv_bias, o_bias, mlp_bias = family.bias(config)
     tied = config.get("tie_word_embeddings")

@@ -63,4 +63,5 @@ def _line(seen: list[tuple[float, float]]) -> tuple[float, float]:
         fixed = statistics.median(y - slope * x for x, y in seen)
         if slope > 0 and fixed >= 0:
             return fixed, slope
-    return 0.0, statistics.median(y / x for x, y in seen)
+    middle = statistics.median if len(seen) > 2 else min  # of two, not the cold start
+    return 0.0, middle([y / x for x, y in seen])

@@ -167,9 +167,10 @@ def predictor_of(
     model = model or capabilities.tokenizer
     if found is None or model is None:
         return None
-    bits = 32 if found.fp16 == found.fp32 else 16
-    precision = precision or Precision(bits, bits, bits)
-    return Predictor(Roofline(shape_of(model), found, precision, fused=True))
+    shape, is_cpu = shape_of(model), found.fp16 == found.fp32
+    if precision is None:
+        precision = Precision(32, 32, 32) if is_cpu else Precision(min(16, shape.bits))
+    return Predictor(Roofline(shape, found, precision, fused=True))
 
 
 def _this_device() -> Hardware | None:

@@ -13,7 +13,7 @@ class ModelShape:
     expert's and a token visits ``experts_per_token``. The first figure of ``sliding`` is how many
     layers see no further back than the second one, in tokens. ``num_norms`` are the hidden-size
     norms of a layer, ``num_qk_norm`` the elements of its query and key norms together,
-    ``num_positions`` the learned positions. ``bits`` is how the config says the weights are stored.
+    ``num_positions`` the learned positions. ``bits`` is how wide the config says a weight is.
     """
 
     name: str

@@ -366,6 +366,10 @@ def test_wrong_arguments_are_told() -> None:
         ({"model_type": "llama", **TINY, "hidden_size": "big"}, "hidden_size must be"),
         ({"model_type": "llama", **TINY, "hidden_size": 0}, "got 0"),
         (
+            {"model_type": "mixtral", **TINY, **EXTRA["mixtral"], "num_local_experts": "4"},
+            "got '4'",
+        ),
+        (
             {"model_type": "qwen3_moe", **TINY, **EXTRA["qwen3_moe"], "mlp_only_layers": [0]},
             "dense",
         ),
