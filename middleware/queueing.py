@@ -80,9 +80,9 @@ class Waiting(Generic[P]):
     """The line of waiting requests.
 
     Whoever has waited longest goes first, but for up to 32 others that share more of their
-    beginning with what ran last, or have more of it read already, or, in a batch that not all fit in, have a prompt of like
-    length. Nobody who is not due yet (bulk) goes before somebody who is. What ``warmth``
-    holds back lets others pass.
+    beginning with what ran last, or have more of it read already, or, in a batch that not all fit
+    in, have a prompt of like length. Nobody who is not due yet (bulk) goes before somebody who is.
+    What ``warmth`` holds back lets others pass.
     """
 
     def __init__(self, order: Order, warmth: Warmth | None = None) -> None:
