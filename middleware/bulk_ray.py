@@ -10,6 +10,7 @@ from typing import Any
 from .errors import BackendError, HeadraceError
 
 MAX_RETRIES = 5  # of a shard whose worker died; a row that kills every worker must end some time
+MAX_STARTS = 3
 _MAX_BLOCKS = 2000
 
 
@@ -21,6 +22,25 @@ def need_ray() -> Any:
     except ImportError as error:
         raise HeadraceError("bulk compression needs Ray: pip install 'headrace[ray]'") from error
     return ray
+
+
+def start(ray: Any, **options: Any) -> None:
+    """Call ``ray.init``, again if need be: Ray waits 30 s, and a busy machine may need more.
+
+    Raises BackendError when it does not come up.
+    """
+    for attempt in range(1, MAX_STARTS + 1):
+        try:
+            ray.init(**options)
+            return
+        except Exception as error:  # Ray's own word for a start that took too long
+            ray.shutdown()
+            if attempt == MAX_STARTS:
+                raise BackendError(
+                    f"Ray did not start in {attempt} attempts: {_last_line(error)}; start a cluster"
+                    " (ray start --head) and set RAY_ADDRESS=auto to see why",
+                    retryable=True,
+                ) from error
 
 
 def run_shards(
@@ -44,7 +64,7 @@ def run_shards(
 
     is_ours = not ray.is_initialized()
     if is_ours:
-        ray.init(log_to_driver=False, logging_level=logging.WARNING)
+        start(ray, log_to_driver=False, logging_level=logging.WARNING)
         logging.getLogger("ray.data").setLevel(logging.WARNING)
         logging.getLogger("ray.data._internal.progress").setLevel(logging.ERROR)
     try:
@@ -89,8 +109,12 @@ def _translated(error: BaseException) -> HeadraceError:
         if isinstance(seen, HeadraceError):
             return seen
         seen = getattr(seen, "cause", None) or seen.__cause__
-    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return BackendError(
-        f"Ray gave up: {lines[-1].strip():.300}; what is done is kept, run the same again",
+        f"Ray gave up: {_last_line(error)}; what is done is kept, run the same again",
         retryable=True,
     )
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].strip()[:300] if lines else type(error).__name__

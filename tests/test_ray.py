@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from headrace.middleware.bulk import compress_dataset
+from headrace.middleware.bulk_ray import start
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytestmark = [
@@ -24,7 +25,7 @@ TEXT = "The miller ground 14 sacks of rye on Monday, and as it happens it also r
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    start(ray, num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 
