@@ -13,7 +13,7 @@ from ..types import Event, Finished, Response
 from .predict import Observed, Predictor, StageTimes
 
 AGAIN = 64  # refusals after which the stage is timed anew: it may have been slow by accident
-_PIECES = (400, 400, 1600, 400, 1600)  # characters on which it is timed; the first time loads
+_PIECES = (400, 400, 1600)  # characters on which it is timed; the first time loads
 
 
 @dataclass(frozen=True, slots=True)
