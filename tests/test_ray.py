@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ def cluster() -> Iterator[None]:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "in.jsonl"
-    rows = ({"id": n, "text": f"{n}: {TEXT * 40}", "price": 1.1} for n in range(600))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"id": 600}\n')
+    rows = ({"id": n, "text": f"{n}: {TEXT * 10}", "price": 1.1} for n in range(200))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"id": 200}\n')
     return path
 
 
@@ -77,16 +78,16 @@ def test_a_killed_worker_loses_no_row(source: Path, tmp_path: Path) -> None:
         target,
         compressor="lexical",
         rate=0.5,
-        batch_size=10,
+        batch_size=5,
         concurrency=2,
         progress=kill_one,
     )
     assert killed, "no worker was found while work was left"
-    assert killed[0][0] < 601
+    assert killed[0][0] < 201
     assert killed[0][1] not in workers()
-    assert ids(target) == list(range(600))
-    assert ids_of_bad(target) == [601]
-    assert (report.rows, report.bad_rows, report.resumed_rows) == (600, 1, 0)
+    assert ids(target) == list(range(200))
+    assert ids_of_bad(target) == [201]
+    assert (report.rows, report.bad_rows, report.resumed_rows) == (200, 1, 0)
     assert 0 < report.tokens_out <= report.tokens_in / 2
 
 
@@ -94,19 +95,24 @@ def test_a_stopped_run_goes_on_where_it_was(source: Path, tmp_path: Path) -> Non
     target = tmp_path / "out.jsonl"
 
     def stop(done: int, total: int) -> None:
-        if done >= 100:
+        if done >= 40:
             raise KeyboardInterrupt
 
-    options = {"compressor": "lexical", "rate": 0.5, "batch_size": 20, "concurrency": 2}
+    options: dict[str, Any] = {
+        "compressor": "lexical",
+        "rate": 0.5,
+        "batch_size": 10,
+        "concurrency": 2,
+    }
     with pytest.raises(KeyboardInterrupt):
         compress_dataset(source, target, progress=stop, **options)
     assert not target.exists()
     seen: list[int] = []
     report = compress_dataset(source, target, progress=lambda done, _: seen.append(done), **options)
-    assert 100 <= report.resumed_rows < 601
+    assert 40 <= report.resumed_rows < 201
     assert min(seen) > report.resumed_rows
-    assert max(seen) == 601
-    assert ids(target) == list(range(600))
+    assert max(seen) == 201
+    assert ids(target) == list(range(200))
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "in.jsonl",
         "out.jsonl",
