@@ -108,6 +108,8 @@ app = Gateway.bind(os.environ.get("OPENAI_BASE_URL"))
 def main() -> None:
     """Start Serve on a free-standing port, ask, and stop."""
     port = int(os.environ.get("PORT", "8123"))
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # on a busy machine
+    os.environ.setdefault("RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S", "60")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     serve.run(app)
