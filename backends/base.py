@@ -17,8 +17,8 @@ class Capabilities:
     ``max_batch`` requests fit in one ``generate`` call, and ``max_concurrency`` such calls may run
     at a time: (8, 1) is an engine in process that wants full batches, (1, 16) is a server that
     batches by itself. When it ``is_continuous``, ``max_batch`` is how many requests may be in its
-    hands altogether, and more may come while others are being answered. ``constraints`` are the kinds that it takes; how far it kept to one is in
-    the response's ``enforced``.
+    hands altogether, and more may come while others are being answered. ``constraints`` are the
+    kinds that it takes; how far it kept to one is in the response's ``enforced``.
     ``tokenizer`` is a name or folder with which its tokens can be counted, None if unknown.
     ``can_prefill``: a request that ends with an assistant message is continued from there.
     ``engine`` is the server's software and version, "" where it does not say.

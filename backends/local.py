@@ -123,11 +123,11 @@ class LocalModel:
             max_tokens=wanted if room is None else min(wanted, room),
             eos=self.eos,
             sampler=Sampler(sampling),
-            detokenizer=Detokenizer(self.decode),
+            detokenizer=Detokenizer(self.decode, self._bytes_of),
             stop=StopFilter(sampling.stop),
             matcher=matcher,
             guesser=self._guesser(constraint) if fast_forward else None,
-            closing=Closing(self.closing_order) if matcher else None,
+            closing=Closing(self.closing_order, self.eos) if matcher and self.eos else None,
             lookup=Lookup(prompt_lookup) if prompt_lookup > 0 else None,
             runs_ahead=fast_forward,
         )
@@ -138,6 +138,9 @@ class LocalModel:
             tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return cast("str", text)
+
+    def _bytes_of(self, token: int) -> bytes:
+        return self.compiler.bytes_of(token)
 
     def _guesser(self, constraint: Constraint | None) -> Guesser | None:
         compact = self.compiler.compact(constraint) if constraint else None

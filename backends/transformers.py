@@ -76,6 +76,7 @@ class TransformersBackend:
             max_batch=self._max_batch,
             max_concurrency=1,
             is_continuous=True,
+            has_prefix_cache=self._prefixes is not None,
             constraints=frozenset(get_args(ConstraintKind)),
             context_length=local.context_length,
             tokenizer=str(local.folder),
@@ -128,7 +129,7 @@ class TransformersBackend:
         async def compile_first(entry: Entry) -> None:
             constraint = entry.job.request.constraint
             if local is not None and constraint is not None:
-                with suppress(HeadraceError):  # its row will raise the same
+                with suppress(Exception):  # its row will raise the same
                     await asyncio.to_thread(local.compiler.matcher, constraint)
 
         async def follow(task: asyncio.Task[None], entry: Entry) -> None:
@@ -174,7 +175,7 @@ class TransformersBackend:
         )
 
 
-def _failed(error: Exception) -> BackendError:
+def _failed(error: BaseException) -> BackendError:
     import torch
 
     reason = (str(error).strip().splitlines() or [""])[0]

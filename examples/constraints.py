@@ -6,6 +6,8 @@ import headrace
 
 
 class Wheel(BaseModel):
+    """A water wheel."""
+
     kind: str = Field(max_length=20)
     percent: int = Field(ge=0, le=100, description="efficiency")
 

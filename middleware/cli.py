@@ -16,7 +16,7 @@ from .cli_constrain import constrain_app
 from .cli_context import context
 from .cli_engines import serve_engine
 from .cli_roofline import roofline
-from .errors import HeadraceError, InvalidRequest
+from .errors import HeadraceError, InvalidRequest, Truncated
 from .terminal import print_json, print_table, print_text, say
 
 EXIT_FAILURE, EXIT_USAGE = 1, 2
@@ -42,6 +42,8 @@ def main() -> None:
         if debug:
             raise
         say(f"error: {error}")
+        if isinstance(error, Truncated) and error.text:
+            say(f"what there is of it:\n{error.text}")
         sys.exit(EXIT_USAGE if isinstance(error, InvalidRequest) else EXIT_FAILURE)
     except BrokenPipeError:  # the reader has enough: head, less
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -57,12 +57,13 @@ def check(
     is none.
     """
     from ..backends.decoding.automaton import EngineName
-    from ..backends.decoding.drafts import draft_of
+    from ..backends.decoding.drafts import draft_of, unknown_keywords
     from ..backends.decoding.schema import load
-    from .files import read_text
 
-    spec = read_text(schema).removeprefix("\ufeff")
-    draft = draft_of(load(spec))
+    spec = _read(schema)
+    parsed = load(spec)
+    draft = draft_of(parsed)
+    silent = [*unknown_keywords(parsed)]
     constraint = Constraint("json_schema", spec)
     compiler = _compiler(tokenizer)
     engines = [_taken(compiler, name, constraint) for name in get_args(EngineName)]
@@ -71,6 +72,7 @@ def check(
     if as_json:
         report: dict[str, Any] = {
             "draft": draft,
+            "unknown": silent,
             "engines": [
                 {
                     "engine": one.engine,
@@ -88,9 +90,20 @@ def check(
         print_json(report)
     else:
         _print(engines, found)
+        if silent:
+            print_text(f"these say nothing in JSON Schema, misspelt? {_places(tuple(silent))}\n")
     is_fine = found is None or (found["accepted"] and found["valid"])
     if chosen.error or not is_fine:
         raise typer.Exit(EXIT_FAILURE)
+
+
+def _read(source: str) -> str:
+    from .files import FileError, read_text
+
+    try:
+        return read_text(source).removeprefix("\ufeff")
+    except FileError as error:  # 1 is for a schema that cannot be enforced
+        raise InvalidRequest(str(error)) from None
 
 
 def _compiler(name: str) -> Compiler:
@@ -126,9 +139,8 @@ def _instance(
     compiler: Compiler, constraint: Constraint, path: Path, chosen: Taken
 ) -> dict[str, Any]:
     from .check import strict_json, violation
-    from .files import read_text
 
-    text = read_text(str(path)).removeprefix("\ufeff").strip()
+    text = _read(str(path)).strip()
     try:
         usual = json.dumps(strict_json(text), ensure_ascii=False)
     except (ValueError, RecursionError) as error:

@@ -71,13 +71,13 @@ def regex(pattern: str) -> Constraint:
     """Return the constraint that the whole output matches this pattern."""
     import regex as engine  # knows \p{L}, which re does not
 
-    from ..backends.decoding.patterns import TooLarge, check_size
+    from ..backends.decoding.patterns import Unsupported, check_size
 
     try:
         check_size(pattern)
         engine.compile(pattern)
-    except TooLarge as error:
-        raise InvalidRequest(f"{pattern!r:.80} is too large: {error}") from None
+    except Unsupported as error:
+        raise InvalidRequest(f"{pattern!r:.80} cannot be a constraint: {error}") from None
     except engine.error as error:
         raise InvalidRequest(f"{pattern!r:.80} is no regular expression: {error}") from None
     if not pattern:

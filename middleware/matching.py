@@ -12,13 +12,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import isfinite
 from typing import Any, cast
 
 from .check import PATTERN_SECONDS, SCHEMA_SECONDS, strict_json
 
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text!r:.40} is too large for a float")
+    return value
+
+
 _READ: dict[str | None, Callable[[str], Any]] = {
     "int": int,
-    "float": float,
+    "float": _finite,
     "bool": "true".__eq__,
     None: str,
 }

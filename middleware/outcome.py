@@ -33,9 +33,8 @@ def parsed(response: Response, constraint: Constraint) -> Any:
     """
     text, enforced = response.text, response.enforced or Enforcement()
     problem = broken(text, constraint)
-    if response.finish_reason == "length" and (
-        problem or not (enforced.was_closed or _is_whole(text, constraint))
-    ):
+    is_whole = enforced.was_closed or _is_whole(text, constraint)
+    if response.finish_reason == "length" and not is_whole:
         raise truncated(response, constraint)
     if problem and response.finish_reason == "content_filter":
         raise BackendError(
@@ -82,13 +81,16 @@ def _plain(text: str, constraint: Constraint) -> Any:
 
 
 def _is_whole(text: str, constraint: Constraint) -> bool:
-    """Whether a valid text that ended at the limit of tokens cannot be the half of a longer one."""
+    """Whether a text that ended at the limit of tokens cannot be the beginning of a longer one."""
     match constraint.kind:
         case "json_schema":
-            return text.rstrip()[-1:] not in "0123456789"
+            return _is_json(text) and text.rstrip()[-1:] not in "0123456789"
         case "choice":
-            return not any(one != text and one.startswith(text) for one in constraint.spec)
+            begun = [one for one in constraint.spec if one.startswith(text)]
+            return begun == [text]
         case "template":
+            if broken(text, constraint):
+                return False
             template = Template.from_spec(cast("str", constraint.spec))
             last = template.parts[-1]
             if not isinstance(last, Field) or last.kind == "text":
@@ -97,6 +99,14 @@ def _is_whole(text: str, constraint: Constraint) -> bool:
             return not ends(last, text, start, "").is_open
         case _:
             return False
+
+
+def _is_json(text: str) -> bool:
+    try:
+        strict_json(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def decision(constraint: Constraint, response: Response, problems: list[str]) -> str:

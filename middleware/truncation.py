@@ -28,10 +28,12 @@ def truncated(response: Response, constraint: Constraint) -> Truncated:
     if constraint.kind == "json_schema" and "additionalProperties" not in constraint.spec:
         hint = ', or close the schema with "additionalProperties": false'
     lacks = _lacks(text, constraint)
+    if response.enforced is not None and response.enforced.level == "none":
+        hint += "; the engine was only asked in words, it cannot enforce this"
     return Truncated(
         f"the output was cut after {response.usage.completion_tokens} tokens, before the "
         f"{constraint.kind} was complete{f' (it lacks {lacks})' if lacks else ''}; raise "
-        f"max_tokens{hint} (what there is of the text is in the error's .text)",
+        f"max_tokens{hint} (.text of this error is what there is)",
         text=text,
     )
 

@@ -158,6 +158,14 @@ class Constraint:
     spec: str | tuple[str, ...]
     parse: Callable[[str], Any] | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        text = self.spec if isinstance(self.spec, str) else "".join(map(str, self.spec))
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise InvalidRequest(
+                f"a {self.kind} constraint with half a character (a lone surrogate) cannot be kept:"
+                f" {text!r:.60}"
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """Return kind and spec as JSON values.
 
@@ -172,6 +180,8 @@ class Constraint:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Constraint:
         """Read what ``to_dict`` wrote. Raises InvalidRequest for anything else."""
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequest(f"a constraint is an object with kind and spec, got {data!r:.60}")
         kind: Any = data.get("kind")
         spec: Any = data.get("spec")
         if kind not in get_args(ConstraintKind):

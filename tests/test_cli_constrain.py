@@ -42,7 +42,8 @@ def file(folder: Path, text: str) -> str:
 
 def test_json_says_who_takes_it_at_what_cost_and_what_is_left() -> None:
     report = json.loads(check("-", "--json")[0])
-    assert list(report) == ["draft", "engines"]
+    assert list(report) == ["draft", "unknown", "engines"]
+    assert report["unknown"] == []
     assert report["draft"] == "2020-12"
     by_name = {one["engine"]: one for one in report["engines"]}
     assert list(by_name) == ["auto", "llguidance", "xgrammar", "outlines_core"]
@@ -94,3 +95,11 @@ def test_what_is_no_schema_is_bad_usage(schema: str, named: str) -> None:
 def test_an_instance_that_is_no_json_is_bad_usage(tmp_path: Path) -> None:
     _, error = check("-", "--instance", file(tmp_path, "{"), code=2)
     assert b"is no JSON" in error
+
+
+def test_misspelt_keywords_are_named_and_a_missing_file_is_bad_usage(tmp_path: Path) -> None:
+    schema = {"type": "object", "requird": ["a"], "properties": {"a": {"maxLenght": 3, "x-y": 1}}}
+    report = json.loads(check("-", "--json", stdin=schema)[0])
+    assert report["unknown"] == ["/requird", "/properties/a/maxLenght"]
+    _, error = check(str(tmp_path / "none.json"), code=2)
+    assert b"no such file" in error

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = ["backends", "compressors", "middleware", "planners"]
 HEAVY = {
     "bm25s",
+    "diskcache",
     "jsonschema",
     "langchain_core",
     "llguidance",

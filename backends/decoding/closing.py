@@ -8,7 +8,8 @@ the way. (Other engines cut: no library has this; a greedy way closed 95 % of ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ...middleware.errors import UnsupportedConstraint
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_LONGEST = 512  # tokens of a way that is looked for
+_LONGEST = 4096  # tokens of a way that is looked for
 _FEW = 64
+_DEEP, _MANY = 4, 150  # tokens and places of a search for where a quote may come
 _TIGHT = 32  # tokens of slack under which every token is checked
 
 
@@ -45,6 +47,12 @@ class ClosingOrder:
         self._marks = ordered(_rank_marks), ordered(_rank_breaks)
         # Nearly always one of the first few is allowed, and a bit is looked up faster than 49,152.
         self._few = {id(order): order[:_FEW].tolist() for order in (self._outside, self._inside)}
+        closers = [token for token, text in enumerate(texts) if _is_of(text, b'"]}')]
+        self._closers = {
+            True: [token for token in closers if texts[token].startswith(b'"')],
+            False: [token for token in closers if not texts[token].startswith(b'"')],
+        }
+        self._kinds = _single(texts)
 
     def way(self, matcher: Matcher, limit: int) -> list[int] | None:
         """Return tokens that complete the answer, None when ``limit`` are not enough."""
@@ -58,12 +66,11 @@ class ClosingOrder:
         way: list[int] = []
         try:
             while not matcher.is_complete:
-                tokens: Sequence[int] = matcher.forced()
+                tokens: Sequence[int] = matcher.forced() or self._next(
+                    matcher, None if is_json else len(way), way
+                )
                 if not tokens:
-                    token = self._first(matcher.mask(), None if is_json else len(way))
-                    if token is None:
-                        return None
-                    tokens = (token,)
+                    return None
                 if len(way) + len(tokens) > limit:
                     return None
                 for token in tokens:
@@ -73,6 +80,48 @@ class ClosingOrder:
             return None
         return way
 
+    def _next(self, matcher: Matcher, turn: int | None, way: Sequence[int]) -> Sequence[int]:
+        """Return one token or a few that lead towards the end, none when nothing is allowed."""
+        mask = matcher.mask()
+        token = self._first(mask, turn)
+        if token is None:
+            return ()
+        if turn is not None or self._may_close(mask):
+            return (token,)
+        # Text that may not end yet: a pattern or a format could go on with it for ever.
+        if found := self._found(matcher):
+            return found
+        new = (one for one in self._kinds[-1] if one not in way and _is_allowed(mask, one))
+        return (next(new, token),)
+
+    def _may_close(self, mask: bytes) -> bool:
+        """Whether a string may end here, or what is around it."""
+        closers = self._closers[self._is_inside(mask)]
+        return any(_is_allowed(mask, token) for token in closers)
+
+    def _is_inside(self, mask: bytes) -> bool:
+        return self._letter is not None and _is_allowed(mask, self._letter)
+
+    def _found(self, matcher: Matcher) -> Sequence[int]:
+        """Return the fewest tokens, a kind of character each, after which something may close."""
+        places: deque[tuple[Matcher, tuple[int, ...]]] = deque([(matcher, ())])
+        for _ in range(_MANY):
+            if not places:
+                break
+            here, tokens = places.popleft()
+            mask = here.mask()
+            if tokens and (here.is_complete or self._may_close(mask)):
+                return tokens
+            if len(tokens) == _DEEP:
+                continue
+            for kind in self._kinds:
+                token = next((one for one in kind if _is_allowed(mask, one)), None)
+                if token is not None:
+                    after = here.copy()
+                    after.advance(token)
+                    places.append((after, (*tokens, token)))
+        return ()
+
     def _first(self, mask: bytes, turn: int | None) -> int | None:
         """Return the allowed token that closes most, None when there is none.
 
@@ -80,7 +129,7 @@ class ClosingOrder:
         """
         if (token := forced_token(mask)) is not None:
             return token
-        is_inside = self._letter is not None and _is_allowed(mask, self._letter)
+        is_inside = self._is_inside(mask)
         order = self._inside if is_inside else self._outside
         if turn is not None and is_inside:
             order = self._marks[turn % 2]
@@ -98,13 +147,17 @@ def _is_allowed(mask: bytes, token: int) -> bool:
 
 
 class Closing:
-    """Watches that one row can still be completed. ``was_needed``: it had to step in.
+    """Watches that one row can still be completed.
 
     ``choose`` sees each token that the model wants, ``advance`` each token that is taken.
+    ``eos`` are the ids that end an answer. ``was_needed``: it had to step in. ``was_ended``: the
+    answer was complete where it stood, and what the model wanted to add did not fit.
     """
 
-    def __init__(self, order: ClosingOrder) -> None:
+    def __init__(self, order: ClosingOrder, eos: Collection[int]) -> None:
         self._order = order
+        self._eos = eos
+        self.was_ended = False
         self._way: list[int] = []  # from here, when it is known
         self._unchecked = 0  # tokens that may be taken before it is looked for again
         self.was_needed = False
@@ -114,13 +167,13 @@ class Closing:
 
         ``left``: how many tokens the answer may still have, this one included.
         """
-        if left > 2 * _LONGEST or self._unchecked > 0 or self._way[:1] == [token]:
+        if left > _LONGEST or token in self._eos or self._unchecked > 0 or self._way[:1] == [token]:
             return token
         after = matcher.copy()
         after.advance(token)
         if after.is_finished:
             return token
-        limit = min(left - 1, _LONGEST)
+        limit = left - 1
         way = self._way if len(self._way) <= limit and _completes(after, self._way) else None
         way = self._order.way(after, limit) if way is None else way
         if way is not None:
@@ -128,8 +181,11 @@ class Closing:
             slack = limit - len(way)
             self._unchecked = 0 if slack < _TIGHT else slack // 8
             return token
+        if matcher.is_complete:
+            self.was_ended = True
+            return min(self._eos)
         if not self._way:
-            self._way = self._order.way(matcher, min(left, _LONGEST)) or []
+            self._way = self._order.way(matcher, left) or []
         if not self._way:  # too late, or no way is known: the model may still find one
             self._unchecked = left // 8
             return token
@@ -165,8 +221,8 @@ def _rank_outside(text: bytes) -> tuple[int, int]:
         return 0, -len(text)
     if text in (b"[]", b"{}", b'""'):
         return 1, 0
-    if _is_of(text, b'"]}'):
-        return 2, -len(text)
+    if text == b'"':
+        return 2, 0
     if text in (b"null", b"true", b"false"):
         return 3, len(text)
     if _is_of(text, b"0123456789"):
@@ -196,6 +252,21 @@ def _rank_marks(text: bytes) -> tuple[int, int]:
 def _rank_breaks(text: bytes) -> tuple[int, int]:
     """Return where a token stands when marks lead nowhere: line breaks come first."""
     return (0, len(text)) if text.startswith(b"\n") else (1, _rank_marks(text)[0])
+
+
+def _single(texts: Sequence[bytes]) -> list[list[int]]:
+    """Return the tokens of one ASCII character: digits, capitals, small letters, marks.
+
+    Marks that addresses and times are made of come first.
+    """
+    kinds: dict[str, list[int]] = {"digit": [], "capital": [], "small": [], "mark": []}
+    for token, text in enumerate(texts):
+        if len(text) == 1 and text.isascii() and text.decode().isprintable():
+            char = text.decode()
+            kind = "digit" if char.isdigit() else "capital" if char.isupper() else "small"
+            kinds[kind if char.isalnum() else "mark"].append(token)
+    kinds["mark"].sort(key=lambda token: b"@.:/-#".find(texts[token]) % 99)
+    return list(kinds.values())
 
 
 def _is_of(text: bytes, letters: bytes) -> bool:

@@ -6,7 +6,7 @@ faster than validating against them. A repeated value in ``enum`` is forgiven.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
@@ -52,6 +52,24 @@ def is_known(schema: dict[str, Any] | bool) -> bool:
     name = str(named).replace("https:", "http:").removesuffix("#")
     known = {known.replace("https:", "http:") for known in _NAMES}
     return named is None or name in known or name == "http://json-schema.org/schema"
+
+
+def unknown_keywords(schema: Any, pointer: str = "") -> Iterator[str]:
+    """Yield JSON pointers of what is no keyword of any draft: misspelt ones, or other tools'."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in cast("dict[str, Any]", schema).items():
+        place = f"{pointer}/{keyword}"
+        if keyword in _MAPS or keyword == "dependencies":
+            for name, one in cast("Mapping[str, Any]", value).items():
+                yield from unknown_keywords(one, f"{place}/{name}")
+        elif isinstance(value, list) and keyword in (*_LISTS, "items"):
+            for at, one in enumerate(cast("Sequence[Any]", value)):
+                yield from unknown_keywords(one, f"{place}/{at}")
+        elif keyword in _ONE or keyword == "items":
+            yield from unknown_keywords(value, place)
+        elif keyword not in _RULES and keyword not in _OTHERS and not keyword.startswith("x-"):
+            yield place
 
 
 def validator_class(draft: str) -> Any:
@@ -110,6 +128,12 @@ _ONE = frozenset(
     | {"additionalItems", "unevaluatedItems", "unevaluatedProperties"}
 )
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_OTHERS = frozenset(
+    {"const", "dependentRequired", "$schema", "$id", "id", "$anchor", "$comment", "$vocabulary"}
+    | {"$dynamicAnchor", "$recursiveAnchor", "title", "description", "default", "examples"}
+    | {"deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType"}
+    | {"contentSchema"}
+)
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 

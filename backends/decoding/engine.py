@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from ...middleware.errors import HeadraceError
+from ...middleware.errors import BackendError, HeadraceError
 from ...middleware.types import Event, Finished, Response, TextDelta
 from ..base import Job
 from .loop import Loop, News
@@ -28,11 +28,21 @@ class Entry:
     job: Job
     tell: Callable[[Event | HeadraceError | None], None]
     is_dropped: bool = False
+    is_over: bool = False
 
     @property
     def is_wanted(self) -> bool:
         """Whether anybody still waits for the answer."""
         return not (self.is_dropped or self.job.cancelled)
+
+    def end(self, error: HeadraceError | None = None) -> None:
+        """Say that it is over, and why when something went wrong. Only the first time counts."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if error is not None and self.is_wanted:
+            self.tell(error)
+        self.tell(None)
 
 
 class Engine:
@@ -49,7 +59,7 @@ class Engine:
         executor: Executor,
         open_loop: Callable[[], Loop],
         make_row: Callable[[Entry, int], Row],
-        explain: Callable[[Exception], HeadraceError],
+        explain: Callable[[BaseException], HeadraceError],
         max_rows: int,
     ) -> None:
         self._executor = executor
@@ -60,6 +70,7 @@ class Engine:
         self._lock = threading.Lock()
         self._waiting: deque[Entry] = deque()
         self._entries: dict[int, Entry] = {}  # of the running rows, by the row's key
+        self._joining: list[Entry] = []  # taken from the queue, not yet rows
         self._is_running = False
         self._next_key = 0
 
@@ -70,7 +81,10 @@ class Engine:
             if self._is_running:
                 return
             self._is_running = True
-        self._executor.submit(self._run)
+        try:
+            self._executor.submit(self._run)
+        except RuntimeError:  # it was closed meanwhile
+            self._fail(BackendError("the backend was closed while the request waited"))
 
     # Everything below runs in the executor's only thread.
 
@@ -79,17 +93,21 @@ class Engine:
             loop = self._open_loop()
             while (fresh := self._take(loop)) is not None:
                 self._advance(loop, fresh)
-        except Exception as error:
-            failure = error if isinstance(error, HeadraceError) else self._explain(error)
-            with self._lock:
-                failed = [*self._entries.values(), *self._waiting]
-                self._entries.clear()
-                self._waiting.clear()
-                self._is_running = False
-            for entry in failed:
-                if entry.is_wanted:
-                    entry.tell(failure)
-                entry.tell(None)
+        except BaseException as error:  # a panic in a library's native code is no Exception
+            self._fail(error if isinstance(error, HeadraceError) else self._explain(error))
+            if not isinstance(error, Exception):
+                raise
+
+    def _fail(self, error: HeadraceError) -> None:
+        """End everything that runs, joins or waits with this error; the next job starts anew."""
+        with self._lock:
+            failed = [*self._entries.values(), *self._joining, *self._waiting]
+            self._entries.clear()
+            self._joining = []
+            self._waiting.clear()
+            self._is_running = False
+        for entry in failed:
+            entry.end(error)
 
     def _take(self, loop: Loop) -> list[Entry] | None:
         """Return the entries that may join now; None, and the run is over, when all is done."""
@@ -99,6 +117,7 @@ class Engine:
             if not fresh and not loop.rows:
                 self._is_running = False
                 return None
+            self._joining = fresh
             return fresh
 
     def _advance(self, loop: Loop, fresh: Sequence[Entry]) -> None:
@@ -107,13 +126,14 @@ class Engine:
 
         with torch.inference_mode():
             rows = [row for entry in fresh for row in self._rows(entry)]
-            for group in _grouped(rows):
+            self._joining = []
+            for group in _grouped(rows) if loop.is_plain else [rows] if rows else []:
                 for news in loop.admit(group):
                     self._tell(news)
             loop.drop(lambda row: self._entries[row.key].is_wanted)
             kept = {row.key for row in loop.rows}
             for key in [key for key in self._entries if key not in kept]:
-                self._entries.pop(key).tell(None)
+                self._entries.pop(key).end()
             if loop.rows:
                 for news in loop.step():
                     self._tell(news)
@@ -121,13 +141,12 @@ class Engine:
     def _rows(self, entry: Entry) -> list[Row]:
         """Return the entry's row, none when there is nothing to do for it."""
         if not entry.is_wanted:
-            entry.tell(None)
+            entry.end()
             return []
         try:
             row = self._make_row(entry, self._next_key)
-        except HeadraceError as error:
-            entry.tell(error)
-            entry.tell(None)
+        except Exception as error:
+            entry.end(error if isinstance(error, HeadraceError) else self._explain(error))
             return []
         self._next_key += 1
         self._entries[row.key] = entry
@@ -137,15 +156,15 @@ class Engine:
         row, what = news
         entry = self._entries[row.key]
         if isinstance(what, HeadraceError):
-            entry.tell(what)
-        else:
-            if what:
-                entry.tell(TextDelta(what))
-            if row.finish_reason:
-                entry.tell(Finished(_response(row)))
-        if isinstance(what, HeadraceError) or row.finish_reason:
             del self._entries[row.key]
-            entry.tell(None)
+            entry.end(what)
+            return
+        if what:
+            entry.tell(TextDelta(what))
+        if row.finish_reason:
+            del self._entries[row.key]
+            entry.tell(Finished(_response(row)))
+            entry.end()
 
 
 def _response(row: Row) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
@@ -22,10 +23,20 @@ KINDS = (*SCALARS, "array", "object")
 
 MAX_PROPERTIES = 2_000  # of one object
 MAX_BOUND = 100_000  # items or characters; an automaton counts no further
+MAX_STEP = 10_000  # of multipleOf, in its last digit: an automaton has a state for each remainder
 NO_BOUND = 10_000_000  # no answer is that long
 _ALL_KINDS = len(KINDS) - 1  # a number may be an integer
 _UPPER = {"maxItems": "array", "maxLength": "string", "maxProperties": "object"}
 _LOWER = {"minItems": "array", "minLength": "string", "minProperties": "object"}
+
+
+def _significant(step: float) -> int:
+    """Return a number's significant digits as a whole one: what an automaton of multiples counts.
+
+    >>> _significant(0.07), _significant(300.5), _significant(1000)
+    (7, 3005, 1)
+    """
+    return int("".join(map(str, Decimal(str(step)).normalize().as_tuple().digits)))
 
 
 def escaped(step: str) -> str:
@@ -200,7 +211,8 @@ class Node:
                 else:
                     self.leave(keyword)
         if (step := self.node.get("multipleOf")) is not None:
-            if 1e-9 <= step <= 1e9 and not self.owner.relax.multiples:
+            is_small = 1e-9 <= step <= 1e9 and _significant(step) <= MAX_STEP
+            if is_small and not self.owner.relax.multiples:
                 out["multipleOf"] = plain(step)
             else:
                 self.leave("multipleOf")

@@ -39,6 +39,11 @@ class Loop:
         """Whether rows may join now; some models' caches let none in before all have left."""
         return not self._batch.rows or self._batch.is_plain
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows may join in several groups."""
+        return self._batch.is_plain
+
     def admit(self, rows: Sequence[Row]) -> Iterator[News]:
         """Read the prompts of new rows, together with what is certain of their answers."""
         going: list[Row] = []

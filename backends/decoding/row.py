@@ -142,7 +142,8 @@ class Row:
         if self.closing is not None:
             self.closing.advance(token)
         if token in self.eos:
-            return self._end("stop")
+            was_ended = self.closing is not None and self.closing.was_ended
+            return self._end("length" if self.was_closed or was_ended else "stop")
         piece = self.detokenizer.push(token)
         if self.guesser is not None:
             self.guesser.push(piece)

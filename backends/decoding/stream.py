@@ -14,11 +14,12 @@ class Detokenizer:
 
     ``decode`` turns a run of tokens into text. Only a short window is decoded each time: a token
     before the new ones shows whether they start with a space. Bytes that never become a
-    character at the end of the answer are dropped.
+    character at the end of the answer are dropped; ``bytes_of`` a token tells them from U+FFFD.
     """
 
-    def __init__(self, decode: Decode) -> None:
+    def __init__(self, decode: Decode, bytes_of: Callable[[int], bytes] | None = None) -> None:
         self._decode = decode
+        self._bytes_of = bytes_of
         self._tokens: list[int] = []
         self._given = 0  # tokens of the window whose text was given out
 
@@ -37,8 +38,14 @@ class Detokenizer:
         """Return what is left at the end, without broken characters at its end."""
         known = self._decode(self._tokens[: self._given])
         text = self._decode(self._tokens)
+        rest = text[len(known) :].rstrip(_PARTIAL)
+        if len(known) + len(rest) < len(text) and self._bytes_of is not None:
+            raw = b"".join(self._bytes_of(token) for token in self._tokens)
+            sign = _PARTIAL.encode()
+            while raw.endswith(sign):
+                raw, rest = raw[: -len(sign)], rest + _PARTIAL
         self._tokens, self._given = [], 0
-        return text[len(known) :].rstrip(_PARTIAL)
+        return rest
 
 
 class StopFilter:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     __version__: str
     from .compressors import Compressed, JsonPolicy, recover
     from .compressors.context import Context
+    from .middleware.breaker import Breaker
+    from .middleware.cache import Cache
     from .middleware.compress import Compress
     from .middleware.constrain import Constrain
     from .middleware.constraints import constraint
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from .middleware.outlines_plug import outlines_processor
     from .middleware.pipeline import Pipeline
     from .middleware.plan import Plan
+    from .middleware.queueing import Order
     from .middleware.report import Report, StageReport
     from .middleware.rerank import Rerank
     from .middleware.sdk import (
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from .middleware.types import (
         Constraint,
         Document,
+        Enforcement,
         Event,
         Finished,
         Handler,
@@ -61,6 +65,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BackendError",
+    "Breaker",
+    "Cache",
     "Compress",
     "Compressed",
     "Constrain",
@@ -69,6 +75,7 @@ __all__ = [
     "DeadlineExceeded",
     "Dispatcher",
     "Document",
+    "Enforcement",
     "Event",
     "Finished",
     "Handler",
@@ -78,6 +85,7 @@ __all__ = [
     "Message",
     "Middleware",
     "ModelUnavailable",
+    "Order",
     "Overloaded",
     "PartialObject",
     "Pipeline",
@@ -112,6 +120,8 @@ __all__ = [
 _HOMES = {
     "compressors": "Compressed JsonPolicy recover",
     "compressors.context": "Context",
+    "middleware.breaker": "Breaker",
+    "middleware.cache": "Cache",
     "middleware.compress": "Compress",
     "middleware.constrain": "Constrain",
     "middleware.constraints": "constraint",
@@ -126,14 +136,15 @@ _HOMES = {
     "middleware.pipeline": "Pipeline",
     "middleware.plan": "Plan",
     "middleware.report": "Report StageReport",
+    "middleware.queueing": "Order",
     "middleware.rerank": "Rerank",
     "middleware.sdk": "compress compress_documents compress_tools generate rerank stream_objects",
     "middleware.summarise": "Summarise",
     "middleware.template": "template",
     "middleware.transform": "Transform",
     "middleware.types": (
-        "Constraint Document Event Finished Handler Message Middleware Request Response "
-        "Sampling TextDelta ToolCallDelta Usage"
+        "Constraint Document Enforcement Event Finished Handler Message Middleware Request "
+        "Response Sampling TextDelta ToolCallDelta Usage"
     ),
 }
 

@@ -60,7 +60,7 @@ def wander(
     """Write tokens by lot; returns them, whether it is complete, and whether it was closed."""
     lot = random.Random(seed)
     matcher = compiler.matcher(held)
-    closing = Closing(order)
+    closing = Closing(order, frozenset({2}))
     tokens: list[int] = []
     while len(tokens) < limit and not matcher.is_finished:
         allowed = unpack(matcher.mask(), 49152).nonzero()[0].tolist()
@@ -96,6 +96,32 @@ def test_a_way_is_found_out_of_free_text_too(local: LocalModel, order: ClosingOr
     way = order.way(matcher, 10)
     assert way is not None
     assert violation("the sea and the" + local.decode(way), SENTENCE) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "string", "format": "duration"},
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "format": "email"},
+        {"type": "string", "format": "uuid"},
+        {"type": "string", "pattern": "^[0-9]+[A-Z]{2}#$"},
+        {"type": "number", "multipleOf": 0.5, "minimum": 10},
+    ],
+    ids=str,
+)
+def test_patterns_and_formats_are_closed_too(
+    local: LocalModel, order: ClosingOrder, given: dict[str, Any]
+) -> None:
+    held = constraint(
+        {"properties": {"d": given}, "required": ["d"], "additionalProperties": False}
+        | {"type": "object"}
+    )
+    way = order.way(local.compiler.matcher(held), 60)
+    assert way is not None
+    assert violation(local.decode(way), held) is None
+    tokens, is_complete, _ = wander(local.compiler, order, held, len(way) + 6, 1)
+    assert is_complete, local.decode(tokens)
 
 
 def test_no_way_is_promised_that_does_not_fit(local: LocalModel, order: ClosingOrder) -> None:
@@ -154,3 +180,27 @@ async def test_a_number_that_is_cut_is_not_called_closed(
     assert len(answer.finished.text) == 8
     assert answer.finished.finish_reason == "length"
     assert not answer.finished.enforced.was_closed
+
+
+async def test_what_is_complete_is_not_spoilt_by_a_last_token(
+    smollm2: TransformersBackend, ask: Ask
+) -> None:
+    held = constraint(re.compile("[a-z]+(\\.[a-z]+ )*"))
+    for limit in (1, 2, 3):
+        sampling = Sampling(max_tokens=limit)
+        request = Request.of("Write: abc.def ghi", constraint=held, sampling=sampling)
+        [answer] = await ask(smollm2, [request])
+        assert violation(answer.finished.text, held) is None
+        assert not answer.finished.enforced.was_closed
+
+
+def test_a_long_way_that_fits_changes_nothing(local: LocalModel, order: ClosingOrder) -> None:
+    held = constraint({"type": "array", "items": {"type": "integer"}, "minItems": 200})
+    matcher = local.compiler.matcher(held)
+    closing = Closing(order, local.eos)
+    wanted = local.compiler.tokens_of(str([*range(100, 300)]).encode())
+    for at, token in enumerate(wanted):
+        assert closing.choose(matcher, token, 1300 - at) == token
+        matcher.advance(token)
+        closing.advance(token)
+    assert not closing.was_needed

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -70,3 +71,15 @@ def test_text_ends_before_the_first_stop_string_however_it_is_cut(
         assert text.startswith(given_out)
     else:
         assert given_out == text
+
+
+def test_a_replacement_character_that_was_written_stays() -> None:
+    texts = {1: b"a", 2: "\ufffd".encode(), 3: "\u6c49".encode()[:2]}
+
+    def decode(tokens: Sequence[int]) -> str:
+        return b"".join(texts[token] for token in tokens).decode("utf-8", "replace")
+
+    for tokens, expected in [((1, 2), "a\ufffd"), ((1, 2, 2), "a\ufffd\ufffd"), ((1, 3), "a")]:
+        detokenizer = Detokenizer(decode, texts.__getitem__)
+        text = "".join(detokenizer.push(token) for token in tokens)
+        assert text + detokenizer.flush() == expected

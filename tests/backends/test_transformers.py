@@ -262,6 +262,33 @@ async def test_a_constraint_that_compiles_slowly_keeps_nobody_waiting(
     assert finished == [1, 0]
 
 
+async def test_an_error_while_a_row_is_made_ends_that_row_only(
+    smollm2: TransformersBackend, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await smollm2.capabilities()
+    answers = await ask(smollm2, [of("x\ud800y"), of(QUESTIONS[0], max_tokens=4)])
+    assert isinstance(answers[0].error, BackendError)
+    assert answers[1].finished.text
+
+
+async def test_closing_the_backend_while_a_constraint_compiles_tells_everybody(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = TransformersBackend()
+    await backend.capabilities()
+    theirs = backend._local  # pyright: ignore[reportPrivateUsage]
+    assert theirs is not None
+    gate = threading.Event()
+    monkeypatch.setattr(theirs.compiler, "matcher", lambda constraint: gate.wait(60))
+    running = asyncio.create_task(ask(backend, [of("Hi", CITIES), of("Ho", CITIES)]))
+    await asyncio.sleep(0.3)
+    await backend.close()
+    gate.set()
+    answers = await asyncio.wait_for(running, 60)
+    assert {type(answer.error) for answer in answers} == {BackendError}
+    assert "closed" in str(answers[0].error)
+
+
 async def test_closing_the_iterator_stops_the_work_soon(
     smollm2: TransformersBackend, ask: Ask
 ) -> None:

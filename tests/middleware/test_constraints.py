@@ -388,3 +388,21 @@ def test_ascii_only_patterns_are_refused_instead_of_meaning_something_else() -> 
     with pytest.raises(InvalidRequest, match=r"\[0-9\]"):
         constraint(re.compile(r"\d+", re.ASCII))
     assert constraint(re.compile("[0-9]+", re.ASCII)).spec == "[0-9]+"
+
+
+@pytest.mark.parametrize("pattern", ["[", "(", "a)", "*a", "[z-a]", "(?P<n>"])
+def test_a_pattern_that_is_none_is_one_line(pattern: str) -> None:
+    from headrace.middleware.constraints import regex
+
+    with pytest.raises(InvalidRequest) as caught:
+        regex(pattern)
+    assert "\n" not in str(caught.value)
+
+
+def test_half_a_character_is_refused_when_the_constraint_is_made() -> None:
+    for spec in (re.compile("\ud800"), ["\ud800"], {"enum": ["\ud800"]}):
+        with pytest.raises(InvalidRequest, match="surrogate"):
+            constraint(spec)
+    for data in (None, [], "x"):
+        with pytest.raises(InvalidRequest):
+            Constraint.from_dict(data)  # type: ignore[arg-type]
