@@ -204,9 +204,7 @@ def need_vllm() -> Any:
 
 def sampling_params(request: Request, max_tokens: int) -> Any:
     """Return vLLM's ``SamplingParams`` for a request. Raises InvalidRequest for what it refuses."""
-    need_vllm()
-    from vllm import SamplingParams  # pyright: ignore
-    from vllm.sampling_params import RequestOutputKind  # pyright: ignore
+    vllm: Any = _sampling_module()
 
     sampling = request.sampling
     if sampling.extra.get("n") not in (None, 1):
@@ -218,14 +216,14 @@ def sampling_params(request: Request, max_tokens: int) -> Any:
         "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
         "seed": sampling.seed,
         "stop": list(sampling.stop),
-        "output_kind": RequestOutputKind.DELTA,
+        "output_kind": vllm.RequestOutputKind.DELTA,
     }
     if request.constraint is not None:
         fields["structured_outputs"] = structured_outputs(request.constraint)
-    if unknown := sorted(set(fields) - set(SamplingParams.__struct_fields__)):
+    if unknown := sorted(set(fields) - set(vllm.SamplingParams.__struct_fields__)):
         raise InvalidRequest(f"vLLM's SamplingParams has no {unknown[0]!r}; leave it out")
     try:
-        return SamplingParams(**fields)
+        return vllm.SamplingParams(**fields)
     except (ValueError, TypeError) as error:
         raise InvalidRequest(f"vLLM refuses the sampling: {_line(error)}") from error
     except Exception as error:
@@ -234,10 +232,15 @@ def sampling_params(request: Request, max_tokens: int) -> Any:
         raise
 
 
+def _sampling_module() -> Any:
+    need_vllm()
+    import vllm.sampling_params as module  # pyright: ignore[reportMissingImports]
+
+    return module
+
+
 def structured_outputs(constraint: Constraint) -> Any:
     """Return vLLM's ``StructuredOutputsParams`` for a constraint."""
-    from vllm.sampling_params import StructuredOutputsParams  # pyright: ignore
-
     spec = constraint.spec
     fields: Mapping[ConstraintKind, Any] = {
         "json_schema": lambda: {"json": json.loads(str(spec))},
@@ -246,7 +249,7 @@ def structured_outputs(constraint: Constraint) -> Any:
         "grammar": lambda: {"grammar": str(spec)},
         "template": lambda: {"grammar": template_grammar(str(spec))},
     }
-    return StructuredOutputsParams(**fields[constraint.kind]())
+    return _sampling_module().StructuredOutputsParams(**fields[constraint.kind]())
 
 
 _WITHOUT_EFFECT = frozenset(
@@ -255,16 +258,17 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def _start(model: str, options: Mapping[str, Any]) -> Any:
-    vllm = need_vllm()
-    from vllm.v1.engine.async_llm import AsyncLLM  # pyright: ignore
+    package = need_vllm()
+    import vllm.v1.engine.async_llm as module  # pyright: ignore[reportMissingImports]
 
+    engines: Any = module
     path = resolve(model, kind="decoder")
     given = {"structured_outputs_config": {"backend": "guidance"}, **options}
     try:
-        arguments = vllm.AsyncEngineArgs(
+        arguments = package.AsyncEngineArgs(
             model=str(path), enable_log_requests=False, disable_log_stats=True, **given
         )
-        return AsyncLLM.from_engine_args(arguments)
+        return engines.AsyncLLM.from_engine_args(arguments)
     except (ValueError, TypeError) as error:
         raise InvalidRequest(f"vLLM does not start with these options: {_line(error)}") from error
     except (RuntimeError, OSError) as error:

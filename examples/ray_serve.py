@@ -8,10 +8,11 @@ Needs: pip install 'headrace[ray,server]'
 """
 
 import json
+import logging
 import os
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import ray
 from openai import OpenAI
@@ -102,7 +103,7 @@ def failed(status: int, message: str) -> Response:
     return JSONResponse({"error": {"message": message, "type": "headrace"}}, status)
 
 
-app = Gateway.bind(os.environ.get("OPENAI_BASE_URL"))
+app = cast(Any, Gateway).bind(os.environ.get("OPENAI_BASE_URL"))
 
 
 def main() -> None:
@@ -110,7 +111,7 @@ def main() -> None:
     port = int(os.environ.get("PORT", "8123"))
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # on a busy machine
     os.environ.setdefault("RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S", "60")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     serve.run(app)
     client = OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none")
@@ -129,7 +130,7 @@ def main() -> None:
     )
     print("streamed:", "".join(part.choices[0].delta.content or "" for part in stream))
     print("replicas:", serve.status().applications["default"].deployments["Gateway"].replica_states)
-    serve.shutdown()
+    cast(Any, serve).shutdown()
     ray.shutdown()
 
 

@@ -220,5 +220,6 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return _plain(asdict(value))
     if isinstance(value, dict):
-        return {str(k): _plain(one) for k, one in cast("dict[Any, Any]", value).items()}
+        fields = cast("dict[str, Any]", value)
+        return {str(name): _plain(one) for name, one in fields.items()}
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)

@@ -62,6 +62,8 @@ def run_shards(
     ray = need_ray()
     from .bulk_worker import Worker
 
+    rows: Any = None
+    done: Any = None
     is_ours = not ray.is_initialized()
     if is_ours:
         start(ray, log_to_driver=False, logging_level=logging.WARNING)
@@ -84,11 +86,15 @@ def run_shards(
             num_gpus=num_gpus or None,
             ray_remote_args_fn=_remote_args,
         )
-        for row in done.iter_rows():
+        rows = iter(done.iter_rows())
+        for row in rows:
             on_done(row["rows"] + row["bad"])
     except ray.exceptions.RayError as error:
         raise _translated(error) from error
     finally:
+        # Only they hold the pool, which goes with them and frees its cores; the traceback of an
+        # error would keep them in this frame.
+        rows = done = None
         if is_ours:
             ray.shutdown()
 

@@ -133,7 +133,8 @@ class ClosingOrder:
         order = self._inside if is_inside else self._outside
         if turn is not None and is_inside:
             order = self._marks[turn % 2]
-        for token in self._few.get(id(order), ()):
+        few: list[int] = self._few.get(id(order), [])
+        for token in few:
             if _is_allowed(mask, token):
                 return token
         allowed = unpack(mask, self._width)[order]

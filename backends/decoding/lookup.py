@@ -27,6 +27,7 @@ class Lookup:
                 self._ends[tuple(tokens[end - size : end])] = end
         self._seen = len(tokens)
         for size in range(_LONGEST, _SHORTEST - 1, -1):
-            if (end := self._ends.get(tuple(tokens[-size:]))) is not None:
-                return [*tokens[end : end + self._num_tokens]]
+            followed = self._ends.get(tuple(tokens[-size:]))
+            if followed is not None:
+                return [*tokens[followed : followed + self._num_tokens]]
         return []

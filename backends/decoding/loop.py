@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...middleware.errors import HeadraceError
@@ -86,7 +87,7 @@ class Loop:
                 going.append(row)
                 continue
             before, guessed = row.num_read, len(row.draft)
-            yield from _told(row, lambda row=row, logits=row_logits: row.take(logits), going)
+            yield from _told(row, partial(row.take, row_logits), going)
             rejected[id(row)] = guessed - (row.num_read - before)
         self._batch.settle([rejected[id(row)] for row in self._batch.rows])
         self._batch.keep(going)

@@ -280,7 +280,7 @@ async def test_closing_the_backend_while_a_constraint_compiles_tells_everybody(
     assert theirs is not None
     gate = threading.Event()
     monkeypatch.setattr(theirs.compiler, "matcher", lambda constraint: gate.wait(60))
-    running = asyncio.create_task(ask(backend, [of("Hi", CITIES), of("Ho", CITIES)]))
+    running = asyncio.ensure_future(ask(backend, [of("Hi", CITIES), of("Ho", CITIES)]))
     await asyncio.sleep(0.3)
     await backend.close()
     gate.set()

@@ -21,7 +21,7 @@ from headrace.middleware.errors import HeadraceError, InvalidRequest
 from headrace.middleware.files import FileError
 
 TEXT = "The miller ground 14 sacks of rye on Monday, and as it happens it also rained a little. "
-OPTIONS = {"compressor": "lexical", "rate": 0.5}
+OPTIONS: dict[str, Any] = {"compressor": "lexical", "rate": 0.5}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(), inside, max_size=3),

@@ -227,7 +227,7 @@ async def test_a_folder_that_cannot_be_used_costs_nothing_but_the_cache(tmp_path
 
 
 @pytest.mark.parametrize("wrong", [{"ttl": 0}, {"max_bytes": 5}])
-def test_options_that_make_no_sense_are_refused(wrong: dict[str, int], tmp_path: Path) -> None:
+def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=next(iter(wrong))):
         Cache(tmp_path, **wrong)
 

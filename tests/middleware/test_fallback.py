@@ -74,10 +74,10 @@ def test_a_breaker_that_makes_no_sense_is_refused(wrong: dict[str, int]) -> None
 
 def test_a_dead_engine_is_left_alone_and_found_again() -> None:
     is_up = False
+    down_error = BackendError("500", retryable=True)
     engine = SimulatedEngine(
         lambda r: Reply("fine") if is_up else Reply("x", after=0, error=down_error)
     )
-    down_error = BackendError("500", retryable=True)
 
     async def main() -> list[str]:
         nonlocal is_up
@@ -172,7 +172,7 @@ def test_without_a_breaker_every_request_is_tried() -> None:
 
 def test_after_429_nobody_is_sent_before_its_time() -> None:
     num_refused = 2
-    engine = SimulatedEngine(
+    engine: SimulatedEngine = SimulatedEngine(
         lambda r: (
             Reply("x", after=0, error=Overloaded("429", retry_after=5.0))
             if len(engine.log) < num_refused
@@ -204,7 +204,7 @@ def test_who_waits_behind_a_429_is_not_sent_in_the_same_moment(is_continuous: bo
     refusal = Reply(
         "x", delay=0.1, after=0, error=BackendError("503", retryable=True, retry_after=5)
     )
-    engine = One(lambda r: refusal if len(engine.log) < 1 else Reply("fine"))
+    engine: One = One(lambda r: refusal if len(engine.log) < 1 else Reply("fine"))
 
     async def main() -> list[str]:
         dispatcher = Dispatcher(engine)
