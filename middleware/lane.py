@@ -21,7 +21,7 @@ from .errors import (
 )
 from .queueing import Order
 from .report import StageReport
-from .types import Event, Finished, Request
+from .types import Event, Finished, Request, Usage
 
 LONGEST_WAIT = 60.0  # seconds; an engine that asks for more is told on to the caller at once
 
@@ -194,7 +194,8 @@ class Lane:
                     raise event
                 first_at = first_at or _now()
                 if isinstance(event, Finished):
-                    row = _row(ticket, capabilities, first_at, attempt)
+                    usage = event.response.usage
+                    row = _row(ticket, capabilities, first_at, attempt, usage)
                     report = request.report.add(row)
                     yield Finished(replace(event.response, report=report))
                     return
@@ -253,13 +254,21 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _row(ticket: Ticket, capabilities: Capabilities, first_at: float, retries: int) -> StageReport:
+def _row(
+    ticket: Ticket, capabilities: Capabilities, first_at: float, retries: int, usage: Usage
+) -> StageReport:
     now = _now()
     started = ticket.started_at or ticket.queued_at
+    said = [f"{capabilities.name}, batch of {ticket.batch_size}"]
+    if retries:
+        said.append(f"{retries} retries")
+    if usage.cached_tokens:
+        said.append(f"{usage.cached_tokens} of {usage.prompt_tokens} prompt tokens known")
+    if usage.forced_tokens:
+        said.append(f"{usage.forced_tokens} of {usage.completion_tokens} tokens without a pass")
     return StageReport(
         "dispatch",
-        f"{capabilities.name}, batch of {ticket.batch_size}"
-        + (f", {retries} retries" if retries else ""),
+        ", ".join(said),
         now - ticket.queued_at,
         details={
             "engine": capabilities.name,
@@ -268,5 +277,7 @@ def _row(ticket: Ticket, capabilities: Capabilities, first_at: float, retries: i
             "queue_seconds": started - ticket.queued_at,
             "first_event_seconds": first_at - ticket.queued_at,
             "retries": retries,
+            "cached_tokens": usage.cached_tokens,
+            "forced_tokens": usage.forced_tokens,
         },
     )

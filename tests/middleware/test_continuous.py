@@ -10,7 +10,7 @@ from headrace import Request
 from headrace.backends import Capabilities, Job
 from headrace.middleware.dispatcher import Dispatcher
 from headrace.middleware.errors import HeadraceError
-from headrace.middleware.types import Event, Finished, Response
+from headrace.middleware.types import Event, Finished, Response, Usage
 
 
 @dataclass
@@ -100,4 +100,19 @@ async def test_who_gives_up_makes_room() -> None:
     engine.let("c")
     assert (await tasks["b"]).text == "b"
     assert (await tasks["c"]).text == "c"
+    await dispatcher.close()
+
+
+async def test_the_row_says_what_took_no_pass_and_what_was_known() -> None:
+    class Ahead(Slots):
+        async def generate(
+            self, batch: Sequence[Job]
+        ) -> AsyncGenerator[tuple[int, Event | HeadraceError], None]:
+            usage = Usage(40, 12, cached_tokens=30, forced_tokens=7)
+            yield 0, Finished(Response("x", usage=usage))
+
+    dispatcher = Dispatcher(Ahead(1))
+    row = (await answer(dispatcher, "a")).report.stages[-1]
+    assert "30 of 40 prompt tokens known, 7 of 12 tokens without a pass" in row.decision
+    assert (row.details["cached_tokens"], row.details["forced_tokens"]) == (30, 7)
     await dispatcher.close()
