@@ -137,7 +137,12 @@ class TransformersBackend:
             self._engine.submit([entry])
 
         compiled = {asyncio.create_task(compile_first(entry)): entry for entry in entries}
-        _, late = await asyncio.wait(compiled, timeout=_COMPILE_SECONDS)
+        try:
+            _, late = await asyncio.wait(compiled, timeout=_COMPILE_SECONDS)
+        except asyncio.CancelledError:
+            for task in compiled:
+                task.cancel()
+            raise
         self._engine.submit([entry for task, entry in compiled.items() if task not in late])
         return [asyncio.create_task(follow(task, compiled[task])) for task in late]
 

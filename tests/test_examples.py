@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,6 +61,8 @@ def test_an_example_prints_what_it_promises(
 ) -> None:
     if name == "ray_serve.py":
         pytest.importorskip("ray", reason="ray is not installed")
+        if not os.environ.get("HEADRACE_TEST_RAY"):
+            pytest.skip("Ray Serve needs an idle machine to start: set HEADRACE_TEST_RAY=1")
     command = ["sh" if name.endswith(".sh") else sys.executable, str(EXAMPLES / name)]
     result = subprocess.run(
         command,
