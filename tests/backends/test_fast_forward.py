@@ -10,6 +10,7 @@ import pytest
 
 import headrace
 from headrace import constraint
+from headrace.backends.decoding.batch import Batch
 from headrace.backends.decoding.guessing import Guesser
 from headrace.backends.decoding.layout import Layout
 from headrace.backends.decoding.lookup import Lookup
@@ -205,3 +206,22 @@ def test_a_lookup_takes_the_latest_place_and_the_longest_run() -> None:
     assert lookup.guess([1, 2, 3, 7, 8, 2, 3]) == [7, 8]
     assert lookup.guess([1, 2, 3, 7, 8, 2, 3, 5, 6, 2, 3]) == [5, 6]
     assert lookup.guess([1, 2, 3, 7, 8, 2, 3, 5, 6, 2, 3, 9, 1, 2, 3]) == [7, 8]
+
+
+def test_a_model_that_counts_columns_takes_one_token_a_pass_and_writes_the_same(
+    local: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = [of("What does the bread cost?", PRICE), of("A city?", CITY), of("Hi", None)]
+    requests[2] = of("Name a colour.", None, max_tokens=8)
+    usual = [row.text for row in write(local, requests, ahead=True)]
+    monkeypatch.setattr(Batch, "is_plain", property(lambda self: False))
+    rows = write(local, requests, ahead=True)
+    assert [row.text for row in rows] == usual
+    assert rows[2].num_passes == len(rows[2].tokens)
+    loop = Loop(local.model)
+    assert loop.is_open
+    import torch
+
+    with torch.inference_mode():
+        list(loop.admit([local.row(0, requests[2], 8)]))
+    assert not loop.is_open  # nobody joins before all have left
