@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 4096  # tokens of a way that is looked for
 _FEW = 64
-_DEEP, _MANY = 4, 150  # tokens and places of a search for where a quote may come
+_DEEP, _MANY = 4, 100  # tokens and places of a search for where a quote may come
 _TIGHT = 32  # tokens of slack under which every token is checked
 
 
@@ -47,7 +47,7 @@ class ClosingOrder:
         self._marks = ordered(_rank_marks), ordered(_rank_breaks)
         # Nearly always one of the first few is allowed, and a bit is looked up faster than 49,152.
         self._few = {id(order): order[:_FEW].tolist() for order in (self._outside, self._inside)}
-        closers = [token for token, text in enumerate(texts) if _is_of(text, b'"]}')]
+        closers = [token for token, text in enumerate(texts) if _is_of(text, b'"]},')]
         self._closers = {
             True: [token for token in closers if texts[token].startswith(b'"')],
             False: [token for token in closers if not texts[token].startswith(b'"')],
@@ -215,8 +215,8 @@ def _completes(matcher: Matcher, way: Sequence[int]) -> bool:
 def _rank_outside(text: bytes) -> tuple[int, int]:
     """Return where a token stands outside strings: a smaller pair closes more.
 
-    >>> sorted([b"word", b" ", b"7", b"null", b"[]", b"}", b'"', b"]}"], key=_rank_outside)
-    [b']}', b'}', b'[]', b'"', b'null', b'7', b'word', b' ']
+    >>> sorted([b"word", b" ", b"7", b"null", b"[]", b"}", b",", b'"', b"]}"], key=_rank_outside)
+    [b']}', b'}', b'[]', b'"', b'null', b',', b'7', b'word', b' ']
     """
     if _is_of(text, b"]}"):
         return 0, -len(text)
@@ -226,9 +226,11 @@ def _rank_outside(text: bytes) -> tuple[int, int]:
         return 2, 0
     if text in (b"null", b"true", b"false"):
         return 3, len(text)
+    if text == b",":  # before digits: it ends a number that could go on
+        return 4, 0
     if _is_of(text, b"0123456789"):
-        return 4, len(text)
-    return (5 if text.strip() else 6), len(text)
+        return 5, len(text)
+    return (6 if text.strip() else 7), len(text)
 
 
 def _rank_inside(text: bytes) -> tuple[int, int]:

@@ -204,3 +204,23 @@ def test_a_long_way_that_fits_changes_nothing(local: LocalModel, order: ClosingO
         matcher.advance(token)
         closing.advance(token)
     assert not closing.was_needed
+
+
+@pytest.mark.parametrize(
+    "begun", ['{"price": 1', '{"price": 12.5', '{"price": 10', '{"price": -3e2']
+)
+def test_a_number_ends_where_the_next_key_must_come(
+    local: LocalModel, order: ClosingOrder, begun: str
+) -> None:
+    properties = {"price": {"type": "number"}, "is_new": {"type": "boolean"}}
+    held = constraint(
+        {"type": "object", "properties": properties, "required": ["price", "is_new"]}
+        | {"additionalProperties": False}
+    )
+    matcher = local.compiler.matcher(held)
+    for token in local.compiler.tokens_of(begun.encode()):
+        matcher.advance(token)
+    way = order.way(matcher, 12)
+    assert way is not None
+    assert violation(begun + local.decode(way), held) is None
+    assert (begun + local.decode(way)).startswith(begun + ",")
