@@ -127,7 +127,7 @@ class LocalModel:
             stop=StopFilter(sampling.stop),
             matcher=matcher,
             guesser=self._guesser(constraint) if fast_forward else None,
-            closing=Closing(self.closing_order, self.eos) if matcher and self.eos else None,
+            closing=self._closing(constraint) if constraint is not None else None,
             lookup=Lookup(prompt_lookup) if prompt_lookup > 0 else None,
             runs_ahead=fast_forward,
         )
@@ -141,6 +141,10 @@ class LocalModel:
 
     def _bytes_of(self, token: int) -> bytes:
         return self.compiler.bytes_of(token)
+
+    def _closing(self, constraint: Constraint) -> Closing | None:
+        is_json = constraint.kind == "json_schema"
+        return Closing(self.closing_order, self.eos, is_json) if self.eos else None
 
     def _guesser(self, constraint: Constraint | None) -> Guesser | None:
         compact = self.compiler.compact(constraint) if constraint else None

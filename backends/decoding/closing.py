@@ -54,12 +54,15 @@ class ClosingOrder:
         }
         self._kinds = _single(texts)
 
-    def way(self, matcher: Matcher, limit: int) -> list[int] | None:
-        """Return tokens that complete the answer, None when ``limit`` are not enough."""
+    def way(self, matcher: Matcher, limit: int, is_json: bool = False) -> list[int] | None:
+        """Return tokens that complete the answer, None when ``limit`` are not enough.
+
+        Not knowing that it ``is_json``, it also looks for a way out of free text.
+        """
         if limit <= 0 or matcher.is_complete:
             return [] if matcher.is_complete else None
         way = self._way(matcher, limit, is_json=True)
-        return self._way(matcher, limit, is_json=False) if way is None else way
+        return way if way is not None or is_json else self._way(matcher, limit, is_json=False)
 
     def _way(self, matcher: Matcher, limit: int, is_json: bool) -> list[int] | None:
         matcher = matcher.copy()
@@ -155,8 +158,9 @@ class Closing:
     answer was complete where it stood, and what the model wanted to add did not fit.
     """
 
-    def __init__(self, order: ClosingOrder, eos: Collection[int]) -> None:
+    def __init__(self, order: ClosingOrder, eos: Collection[int], is_json: bool = False) -> None:
         self._order = order
+        self._is_json = is_json
         self._eos = eos
         self.was_ended = False
         self._way: list[int] = []  # from here, when it is known
@@ -176,7 +180,7 @@ class Closing:
             return token
         limit = left - 1
         way = self._way if len(self._way) <= limit and _completes(after, self._way) else None
-        way = self._order.way(after, limit) if way is None else way
+        way = self._order.way(after, limit, self._is_json) if way is None else way
         if way is not None:
             self._way = [token, *way]
             slack = limit - len(way)
@@ -186,9 +190,9 @@ class Closing:
             self.was_ended = True
             return min(self._eos)
         if not self._way:
-            self._way = self._order.way(matcher, left) or []
+            self._way = self._order.way(matcher, left, self._is_json) or []
         if not self._way:  # too late, or no way is known: the model may still find one
-            self._unchecked = left // 8
+            self._unchecked = max(left // 8, 4)
             return token
         self.was_needed = True
         return self._way[0]
