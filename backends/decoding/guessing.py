@@ -37,7 +37,7 @@ class Guesser:
         if self._credit <= 0:
             return
         bare = self._layout.push(text)
-        if bare and not self._compact.consume_tokens(self._bytes(bare)):
+        if bare and not self._compact.consume_tokens([*self._tokenize(bare.encode())]):
             self._credit = 0  # it has gone where the compact automaton cannot follow
 
     def guess(self) -> list[int]:
@@ -51,6 +51,3 @@ class Guesser:
     def learn(self, guessed: int, accepted: int) -> None:
         """Take note of how many tokens of a draft were right; stop when they seldom are."""
         self._credit = min(self._credit + accepted - (guessed - accepted) // 2, 4 * _CREDIT)
-
-    def _bytes(self, text: str) -> list[int]:
-        return [*self._tokenize(text.encode())]

@@ -50,6 +50,7 @@ class Row:
     num_passes: int = 0
     closed_at: int | None = None
     draft: list[int] = field(default_factory=list[int])
+    is_guessed: bool = False
 
     @property
     def length(self) -> int:
@@ -117,7 +118,7 @@ class Row:
             accepted += 1
             self.num_read += 1  # it has been read already, as a guess
             self.num_forced += 1
-        if draft and self.guesser is not None:
+        if self.guesser is not None and self.is_guessed:
             self.guesser.learn(len(draft), accepted)
         return delta + self._run_ahead()
 
@@ -168,6 +169,7 @@ class Row:
             if self.finish_reason:
                 return delta
         draft = self.guesser.guess() if self.guesser is not None else []
+        self.is_guessed = bool(draft)  # and not looked up
         if not draft and self.lookup is not None:
             draft = self.lookup.guess([*self.prompt, *self.tokens])
         self.draft = draft[: self.max_tokens - len(self.tokens) - 1]
