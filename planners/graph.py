@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_LENGTH = 80
 MAX_LENGTH = 1000
 MAX_TITLE = 200
+DEFAULT_DIFFICULTY = 2
+MAX_CONTRACT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Item:
     """A line of a plan as the model wrote it; nothing in it is to be trusted.
 
     ``key`` is the model's own number, None where it wrote none. ``needs`` and ``agrees`` are such
-    numbers. ``length`` is in tokens, None where not given.
+    numbers. ``length`` is in tokens and ``difficulty`` from 1 to 3, None where not given.
     """
 
     title: str
@@ -34,6 +36,7 @@ class Item:
     agrees: tuple[int, ...] = ()
     length: int | None = None
     note: str = ""
+    difficulty: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class Node:
     """A part of the answer.
 
     ``id`` counts from 1 in the order of the answer. ``needs`` (hard) and ``agrees`` (soft) are
-    smaller ids. ``length`` is the predicted length in tokens; ``note`` says what belongs in it.
+    smaller ids. ``length`` is the predicted length in tokens; ``note`` says what belongs in it;
+    ``difficulty`` is 1 (easy) to 3 (hard), 2 where the plan says nothing.
     """
 
     id: int
@@ -50,6 +54,7 @@ class Node:
     agrees: tuple[int, ...] = ()
     length: int = DEFAULT_LENGTH
     note: str = ""
+    difficulty: int = DEFAULT_DIFFICULTY
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,13 @@ class Plan:
 
     ``dropped`` are the edges that made no sense, as text ("3 -> 9: no such part"); ``num_merged``
     is how many lines ended in another line's node (duplicates, and the tail of a long plan).
+    ``contract`` is what the plan says about all parts ("lang=en style=plain").
     """
 
     nodes: tuple[Node, ...] = ()
     dropped: tuple[str, ...] = ()
     num_merged: int = 0
+    contract: str = ""
 
     @classmethod
     def of(cls, items: Iterable[Item], *, max_nodes: int = 8) -> Plan:
@@ -113,6 +120,7 @@ class Builder:
     """
 
     max_nodes: int = 8
+    contract: str = ""
     _nodes: list[Node] = field(default_factory=list[Node])
     _last: Node | None = None
     _ids: dict[int, int] = field(default_factory=dict[int, int])
@@ -123,7 +131,8 @@ class Builder:
     @property
     def plan(self) -> Plan:
         """The plan so far, without the node that is held back."""
-        return Plan(tuple(self._nodes), tuple(self._dropped), self._num_merged)
+        contract = " ".join(self.contract.split())[:MAX_CONTRACT]
+        return Plan(tuple(self._nodes), tuple(self._dropped), self._num_merged, contract)
 
     @property
     def num_nodes(self) -> int:
@@ -156,7 +165,10 @@ class Builder:
             return None
         needs = self._known(item.needs, id, item.key)
         agrees = tuple(i for i in self._known(item.agrees, id, item.key) if i not in needs)
-        node = Node(id, title, needs, agrees, _length(item.length), " ".join(item.note.split()))
+        note = " ".join(item.note.split())
+        node = Node(
+            id, title, needs, agrees, _length(item.length), note, _difficulty(item.difficulty)
+        )
         self._titles[name] = id
         self._name(item.key, id)
         if id == self.max_nodes:
@@ -184,6 +196,7 @@ class Builder:
             agrees=_union(last.agrees, self._known(item.agrees, last.id, item.key)),
             length=min(last.length + _length(item.length), MAX_LENGTH),
             note=" ".join(f"{last.note} {item.note}".split()),
+            difficulty=max(last.difficulty, _difficulty(item.difficulty)),
         )
 
     def _known(self, keys: tuple[int, ...], id: int, own: int | None) -> tuple[int, ...]:
@@ -207,6 +220,10 @@ def _union(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
 
 def _length(length: int | None) -> int:
     return DEFAULT_LENGTH if not length or length < 1 else min(length, MAX_LENGTH)
+
+
+def _difficulty(difficulty: int | None) -> int:
+    return difficulty if difficulty in (1, 2, 3) else DEFAULT_DIFFICULTY
 
 
 def same_title(title: str) -> str:

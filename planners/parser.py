@@ -3,14 +3,15 @@
 Two forms: a *skeleton* is a numbered list (Skeleton-of-Thought, arXiv 2307.15337, section 2.1); a
 *graph* has a line a part with its dependencies:
 
-    @plan
+    @plan lang=en style=plain
     1|What a heat pump does|~6
-    2|Running cost|<1|~9
-    3|Noise|%2|~5
+    2|Running cost|<1|~9|h3
+    3|Noise|%2|~5|!what neighbours may do
     @end
 
-``<`` are hard and ``%`` soft dependencies, ``~`` is the length in units of 10 tokens, ``!`` says
-what the part leaves to others.
+``<`` are hard and ``%`` soft dependencies, ``~`` is the length in units of 10 tokens, ``h`` the
+difficulty from 1 to 3, ``!`` says what the part leaves to others. What stands behind ``@plan`` is
+the contract: what holds for all parts.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _SAID = re.compile(
 )
 _THINK = re.compile(r"<(?P<end>/?)think(?:ing)?>", re.I)
 _FENCE = re.compile(r"\s*(```|~~~)")
+_HARD = re.compile(r"h(?:ard)?[ =:]*(?P<level>[1-3])", re.I)
 _MAX_INT = 99
 
 
@@ -179,6 +181,10 @@ class PlanParser:
         if word.startswith("@end"):
             self._is_ended = True
             return []
+        if word.startswith("@plan"):
+            if not self.num_nodes:
+                self._builder.contract = line.strip().strip("`*")[len("@plan") :].strip()
+            return []
         if found := _LINE.match(line):
             item = _graph_item(int(found["n"]), found["rest"])
         elif (head := read_head(line)) is not None and head.number is not None:
@@ -201,6 +207,7 @@ def _graph_item(key: int, rest: str) -> Item:
     needs: list[int] = []
     agrees: list[int] = []
     length: int | None = None
+    difficulty: int | None = None
     note = ""
     for said in _SAID.finditer(title):
         needs += _ids(said["ids"])
@@ -215,7 +222,9 @@ def _graph_item(key: int, rest: str) -> Item:
             length = 10 * units[0] if units else None
         elif part.startswith("!"):
             note = f"leave out {part[1:].strip()}"
-    return Item(clean(title), key, tuple(needs), tuple(agrees), length, note)
+        elif found := _HARD.fullmatch(part):
+            difficulty = int(found["level"])
+    return Item(clean(title), key, tuple(needs), tuple(agrees), length, note, difficulty)
 
 
 def _ids(text: str) -> list[int]:

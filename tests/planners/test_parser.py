@@ -107,6 +107,28 @@ def test_a_graph_is_read_with_all_its_fields() -> None:
         ("Which to choose", (2, 3), (), 80),
     ]
     assert plan.nodes[2].note == "leave out the neighbours"
+    assert [node.difficulty for node in plan.nodes] == [2, 2, 2, 2]
+    assert plan.contract == "lang=en style=plain"
+
+
+@pytest.mark.parametrize(
+    ("field", "difficulty"),
+    [("h1", 1), ("h3", 3), ("H2", 2), ("hard=3", 3), ("h4", 2), ("h", 2), ("heat", 2)],
+)
+def test_a_difficulty_is_read_and_anything_else_is_medium(field: str, difficulty: int) -> None:
+    [one, two] = parse_plan(f"@plan\n1|Alpha|~6\n2|Beta|<1|~9|{field}\n@end", "graph").nodes
+    assert (one.difficulty, two.difficulty) == (2, difficulty)
+
+
+@pytest.mark.parametrize("line", ["@plan", "@plan ", "**@plan**", "`@plan`"])
+def test_a_plan_without_a_contract_has_none(line: str) -> None:
+    assert parse_plan(f"{line}\n1|Alpha\n2|Beta\n@end", "graph").contract == ""
+
+
+def test_only_the_first_line_is_the_contract() -> None:
+    plan = parse_plan("@plan a=b\n1|Alpha\n@plan c=d\n2|Beta\n@end", "graph")
+    assert plan.contract == "a=b"
+    assert len(plan.nodes) == 2
 
 
 @pytest.mark.parametrize(
@@ -186,3 +208,8 @@ def test_how_the_bytes_are_cut_does_not_matter(text: str, mode: Mode, sizes: lis
 @given(st.binary(max_size=200), st.sampled_from(MODES))
 def test_broken_utf8_is_read(data: bytes, mode: Mode) -> None:
     parse_plan(data, mode)
+
+
+def test_a_line_says_how_hard_its_part_is() -> None:
+    plan = parse_plan("@plan\n1|A|h1|~3\n2|B|~3|H3\n3|C|h9\n@end", "graph")
+    assert [node.difficulty for node in plan.nodes] == [1, 3, 2]
