@@ -39,4 +39,4 @@ def _graph_line(number: int) -> str:
     before = "|".join(str(other) for other in range(number - 1, 0, -1))
     ids = rf"(?:{before})(?:,(?:{before}))*"
     needs = rf"(?:\|<{ids})?(?:\|%{ids})?" if before else ""
-    return rf"{number}\|{_TITLE}{needs}\|~[1-9][0-9]?\n"
+    return rf"{number}\|{_TITLE}{needs}\|~[1-9][0-9]?(?:\|h[123])?\n"

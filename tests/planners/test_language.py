@@ -21,6 +21,8 @@ GRAPH = "@plan\n1|What it does|~6\n2|Running cost|<1|~9\n3|Noise|<1,2|%2|~5\n@en
     ("mode", "text", "is_accepted"),
     [
         ("graph", GRAPH, True),
+        ("graph", GRAPH.replace("~9", "~9|h3"), True),
+        ("graph", GRAPH.replace("~9", "~9|h4"), False),
         ("graph", GRAPH.replace("<1|", "<2|"), False),  # itself
         ("graph", GRAPH.replace("<1|", "<3|"), False),  # a part behind it
         ("graph", GRAPH.replace("3|", "4|"), False),
