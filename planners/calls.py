@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from ..middleware.errors import BackendError, DeadlineExceeded
-from ..middleware.types import Finished, Handler, Message, Request, TextDelta, Usage
+from ..middleware.types import Event, Finished, Handler, Message, Request, TextDelta, Usage
 
 
 class Calls:
@@ -66,10 +66,18 @@ class Calls:
             sampling=replace(self._request.sampling, max_tokens=max_tokens),
             deadline=self.remaining(),
         )
+        async with aclosing(self.count(self._call_next(request))) as events:
+            async for event in events:
+                yield event
+
+    async def count(
+        self, events: AsyncGenerator[Event, None]
+    ) -> AsyncGenerator[TextDelta | Finished, None]:
+        """Yield the text of a call that was made elsewhere, then ``Finished``, as ``stream``."""
         is_empty = True
         spent = Usage()
         try:
-            async with aclosing(self._call_next(request)) as events:
+            async with aclosing(events):
                 async for event in events:
                     if isinstance(event, TextDelta):
                         is_empty = False

@@ -10,7 +10,8 @@ Texts are put together by concatenation; nothing in a question or a title is eve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ..middleware.types import Message, Text
 from .graph import Node
@@ -33,6 +34,33 @@ _GRAPH = (
 )
 
 _EXAMPLE = frozenset({"What a heat pump does", "What it costs", "Which to choose"})
+
+
+class Wording(Protocol):
+    """What a strategy asks; the parts' messages should begin with the planner's."""
+
+    def plan(
+        self, messages: tuple[Message, ...], mode: Mode, max_nodes: int
+    ) -> tuple[Message, ...]:
+        """Return the messages of the planner's call; the caller's last one is the user's."""
+        ...
+
+    def node(
+        self,
+        planned: tuple[Message, ...],
+        plan_text: str,
+        node: Node,
+        texts: Mapping[int, tuple[str, str]],
+        *,
+        reason: str = "",
+    ) -> tuple[Message, ...]:
+        """Return the messages that ask for one part.
+
+        ``planned`` are the planner's messages, the caller's own where the plan was given, and
+        ``plan_text`` is what the planner has written so far. ``texts`` holds title and text of the
+        parts that this one needs, by id. ``reason`` says what was wrong with an earlier try.
+        """
+        ...
 
 
 def is_example(titles: Iterable[str]) -> bool:
@@ -86,6 +114,30 @@ def node_messages(
         f"{note}{agree}{language}{again}"
     )
     return (*planned, Message.assistant(plan_text), Message.user(task))
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainWords:
+    """The wording of this module."""
+
+    def plan(
+        self, messages: tuple[Message, ...], mode: Mode, max_nodes: int
+    ) -> tuple[Message, ...]:
+        return plan_messages(messages, mode, max_nodes)
+
+    def node(
+        self,
+        planned: tuple[Message, ...],
+        plan_text: str,
+        node: Node,
+        texts: Mapping[int, tuple[str, str]],
+        *,
+        reason: str = "",
+    ) -> tuple[Message, ...]:
+        return node_messages(planned, plan_text, node, texts, reason=reason)
+
+
+PLAIN_WORDS: Wording = _PlainWords()
 
 
 def continue_messages(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -14,13 +14,22 @@ from contextlib import aclosing
 from typing import cast
 
 from ..middleware.errors import DeadlineExceeded, HeadraceError
-from ..middleware.types import Finished, FinishReason, Handler, Message, Request, Usage
+from ..middleware.types import (
+    Event,
+    Finished,
+    FinishReason,
+    Handler,
+    Message,
+    Request,
+    TextDelta,
+    Usage,
+)
 from .budget import Budget
 from .calls import Calls
 from .graph import Plan
 from .join import Join
 from .parser import Mode, PlanParser
-from .prompts import is_example, node_messages, plan_messages
+from .prompts import PLAIN_WORDS, Wording, is_example
 from .scheduler import Schedule
 from .writer import Work, Writer
 
@@ -37,6 +46,10 @@ class PlannedAnswer:
     The request ends with the user's message and has its documents inline. After ``stream`` ended,
     ``unusable`` says why the plan was given up before anything was sent ("" if it was not), and
     the other attributes say what happened.
+
+    ``plan`` is a plan that is known already: there is no planner's call. ``begun`` are the events
+    of a planner's call that the caller has made (with ``wording``'s messages). ``wording`` says
+    what the planner and the writers of the parts are asked.
     """
 
     def __init__(
@@ -47,9 +60,15 @@ class PlannedAnswer:
         mode: Mode,
         max_nodes: int,
         width: int,
+        plan: Plan | None = None,
+        begun: AsyncGenerator[Event, None] | None = None,
+        wording: Wording = PLAIN_WORDS,
     ) -> None:
         self.unusable = ""
         self.plan = Plan()
+        self._given = plan
+        self._begun = begun
+        self._wording = wording
         self.plan_seconds: float | None = None
         self.plan_tokens = 0
         self.plan_error: HeadraceError | None = None
@@ -57,7 +76,9 @@ class PlannedAnswer:
         self.calls = Calls(request, call_next)
         self._max_nodes = max_nodes
         self._mode: Mode = mode
-        self._messages: tuple[Message, ...] = plan_messages(request.messages, mode, max_nodes)
+        self._messages: tuple[Message, ...] = (
+            request.messages if plan else wording.plan(request.messages, mode, max_nodes)
+        )
         self._parser = PlanParser(mode, max_nodes=max_nodes)
         self._schedule = Schedule(width)
         self._budget = Budget(request.sampling.max_tokens)
@@ -139,10 +160,18 @@ class PlannedAnswer:
             self._group = None
             self._pieces.put_nowait(None)
 
+    def _take_given(self, plan: Plan) -> None:
+        self.plan, self.plan_seconds = plan, self.calls.seconds
+        self._add_lines()
+        self._start()
+
     async def _read_plan(self) -> None:
+        if self._given is not None:
+            self._take_given(self._given)
+            return
         max_tokens = 32 + _LINE_TOKENS[self._mode] * max(self._max_nodes, 4)
         try:
-            async with aclosing(self.calls.stream(self._messages, max_tokens)) as events:
+            async with aclosing(self._plan_events(max_tokens)) as events:
                 async for event in events:
                     if isinstance(event, Finished):
                         self.plan_tokens = event.response.usage.completion_tokens
@@ -161,9 +190,15 @@ class PlannedAnswer:
         if not self.works:
             self._require(f"the plan has {_parts(len(self.plan.nodes))}")
 
+    def _plan_events(self, max_tokens: int) -> AsyncGenerator[TextDelta | Finished, None]:
+        if self._begun is not None:
+            return self.calls.count(self._begun)
+        return self.calls.stream(self._messages, max_tokens)
+
     def _start(self) -> None:
         """Start what may start: called whenever a line arrived or a part ended."""
-        self._take_lines()
+        if self._given is None:
+            self._take_lines()
         for node in self._schedule.take(self._join.head):
             work = Work(node, self.calls.seconds)
             self.works.append(work)
@@ -182,6 +217,9 @@ class PlannedAnswer:
         self.plan = self._parser.plan
         if is_example(node.title for node in self.plan.nodes):
             self._require("the planner copied the example")
+        self._add_lines()
+
+    def _add_lines(self) -> None:
         for node in self.plan.nodes[self._num_taken :]:
             self._join.add(node)
             self._schedule.add(node)
@@ -193,7 +231,7 @@ class PlannedAnswer:
         plan_text = _settled(self._parser.text, is_whole=self.plan_seconds is not None)
 
         def ask(reason: str) -> tuple[Message, ...]:
-            return node_messages(self._messages, plan_text, node, texts, reason=reason)
+            return self._wording.node(self._messages, plan_text, node, texts, reason=reason)
 
         await self._writer.write(work, ask, self._num_open)
         if work.error is not None:
