@@ -71,7 +71,11 @@ def is_example(titles: Iterable[str]) -> bool:
 def plan_messages(messages: tuple[Message, ...], mode: Mode, max_nodes: int) -> tuple[Message, ...]:
     """Return the messages of the planner's call; the last message must be the user's."""
     task = _SKELETON if mode == "skeleton" else _GRAPH
-    task = task.replace("{n}", str(max(max_nodes, 3)))
+    return with_task(messages, task.replace("{n}", str(max(max_nodes, 3))))
+
+
+def with_task(messages: tuple[Message, ...], task: str) -> tuple[Message, ...]:
+    """Return the messages with a task at the end of the last one's text."""
     *before, last = messages
     first, tail = last.parts[:-1], last.parts[-1:]
     if tail and isinstance(tail[0], Text) and not tail[0].fields:
