@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         ToolCallDelta,
         Usage,
     )
+    from .middleware.wrap import report_of, wrap
 
 __all__ = [
     "BackendError",
@@ -112,9 +113,11 @@ __all__ = [
     "outlines_processor",
     "partial_objects",
     "recover",
+    "report_of",
     "rerank",
     "stream_objects",
     "template",
+    "wrap",
 ]
 
 _HOMES = {
@@ -146,6 +149,7 @@ _HOMES = {
         "Constraint Document Enforcement Event Finished Handler Message Middleware Request "
         "Response Sampling TextDelta ToolCallDelta Usage"
     ),
+    "middleware.wrap": "report_of wrap",
 }
 
 
