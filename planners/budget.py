@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .calibration import START
+
 MIN_TOKENS = 24
-_SLACK = 1.5 * 1.3  # room above the prediction; models write about 1.3 times what they plan
+_SLACK = 1.5  # room above the prediction
 
 
-def wanted_tokens(length: int) -> int:
-    """Return max_tokens for a part of this predicted length (tokens)."""
-    return math.ceil(_SLACK * length) + 32
+def wanted_tokens(length: int, factor: float = START) -> int:
+    """Return max_tokens for a part of this planned length (tokens).
+
+    ``factor`` is how long texts become against what was planned (``Calibration``).
+    """
+    return math.ceil(_SLACK * factor * length) + 32
 
 
 def fitting_nodes(max_tokens: int | None, max_nodes: int) -> int:

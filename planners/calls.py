@@ -8,14 +8,24 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from ..middleware.errors import BackendError, DeadlineExceeded
-from ..middleware.types import Event, Finished, Handler, Message, Request, TextDelta, Usage
+from ..middleware.types import (
+    Constraint,
+    Event,
+    Finished,
+    Handler,
+    Message,
+    Request,
+    TextDelta,
+    Usage,
+)
 
 
 class Calls:
     """Sends messages as calls of one request; make it inside a running event loop.
 
     When the engine tells one call to come back later, all calls of the request wait
-    (``Retry-After`` is about the engine, not about the call).
+    (``Retry-After`` is about the engine, not about the call). ``num_open`` are the calls under
+    way.
     """
 
     def __init__(self, request: Request, call_next: Handler) -> None:
@@ -24,6 +34,7 @@ class Calls:
         self._start = asyncio.get_running_loop().time()
         self._not_before = self._start
         self.usage = Usage(num_calls=0)
+        self.num_open = 0
 
     @property
     def seconds(self) -> float:
@@ -53,7 +64,11 @@ class Calls:
             self._not_before = max(self._not_before, until)
 
     async def stream(
-        self, messages: tuple[Message, ...], max_tokens: int | None
+        self,
+        messages: tuple[Message, ...],
+        max_tokens: int | None,
+        *,
+        constraint: Constraint | None = None,
     ) -> AsyncGenerator[TextDelta | Finished, None]:
         """Yield the text of one call and then ``Finished``.
 
@@ -63,6 +78,7 @@ class Calls:
         request = replace(
             self._request,
             messages=messages,
+            constraint=constraint or self._request.constraint,
             sampling=replace(self._request.sampling, max_tokens=max_tokens),
             deadline=self.remaining(),
         )
@@ -76,6 +92,7 @@ class Calls:
         """Yield the text of a call that was made elsewhere, then ``Finished``, as ``stream``."""
         is_empty = True
         spent = Usage()
+        self.num_open += 1
         try:
             async with aclosing(events):
                 async for event in events:
@@ -93,4 +110,5 @@ class Calls:
             self.hold(error)
             raise
         finally:
+            self.num_open -= 1
             self.usage += spent

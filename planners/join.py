@@ -66,6 +66,7 @@ class _Section:
     text: str | None = None  # the same without its title, None until that is decided
     num_sent: int = 0
     is_ended: bool = False
+    is_whole: bool = False  # several parts with their headings, as the model writes them
 
     def advance(self, titles: Iterable[str]) -> None:
         """Decide about the title once there is enough text to do so."""
@@ -74,7 +75,8 @@ class _Section:
             return
         if len(self.raw.lstrip()) < len(self.node.title) + _ROOM and not self.is_ended:
             return
-        text = re.sub(r"\A(?:[^\S\n]*\n)+", "", without_title(self.raw, self.node))
+        text = self.raw if self.is_whole else without_title(self.raw, self.node)
+        text = re.sub(r"\A(?:[^\S\n]*\n)+", "", text)
         if not text.startswith("    "):  # not a block of code
             text = text.lstrip()
         if text.strip() or self.is_ended:
@@ -95,10 +97,25 @@ class Join:
     head: int = 1
     _num_shown: int = 0
     _sections: dict[int, _Section] = field(default_factory=dict[int, _Section])
+    _names: list[str] = field(default_factory=list[str])
+    _seams: dict[int, str] = field(default_factory=dict[int, str])
 
     def add(self, node: Node) -> None:
         """Announce a part, in the order of the ids."""
         self._sections[node.id] = _Section(node)
+        self._names.append(node.title)
+
+    def gather(self, node: Node) -> None:
+        """Let this part hold all from its id on: one text with headings of its own."""
+        self._sections = {id: one for id, one in self._sections.items() if id < node.id}
+        self._sections[node.id] = _Section(node, is_whole=True)
+
+    def connect(self, id: int, sentence: str) -> bool:
+        """Put a sentence between a part and the one before; False if it is too late for that."""
+        if id <= 1 or id not in self._sections or self.is_sent(id) or id <= self.head:
+            return False
+        self._seams[id] = " ".join(sentence.split())
+        return True
 
     def feed(self, id: int, delta: str) -> str:
         """Take a piece of a part."""
@@ -137,18 +154,32 @@ class Join:
             return section.text.strip()
         if is_echo(section.raw, self._titles(), is_ended=True):
             return ""
+        if section.is_whole:
+            return section.raw.strip()
         return without_title(section.raw, section.node).strip()
 
     def written(self, id: int) -> str:
         """Return what the model has written of the part, as it wrote it."""
         return self._sections[id].raw
 
+    def is_whole(self, id: int) -> bool:
+        """Whether the part holds all from its id on."""
+        return self._sections[id].is_whole
+
+    def ended(self) -> dict[int, str]:
+        """Return the texts of the parts that have ended, by id."""
+        return {id: self.body(id) for id, one in self._sections.items() if one.is_ended}
+
+    def is_sent(self, id: int) -> bool:
+        """Whether some of the part was passed on."""
+        return self._sections[id].num_sent > 0
+
     def is_blank(self, id: int) -> bool:
         """Whether the part has no words of its own so far."""
         return not re.search(r"\w", self.body(id))
 
     def _titles(self) -> list[str]:
-        return [section.node.title for section in self._sections.values()]
+        return self._names
 
     def _release(self) -> str:
         out = ""
@@ -166,6 +197,10 @@ class Join:
         if section.num_sent:
             return pending
         gap = "\n\n" if self._num_shown else ""
+        if section.is_whole:
+            return gap + pending
+        if self._num_shown and (seam := self._seams.get(section.node.id)):
+            gap = f"\n\n{seam}\n\n"
         self._num_shown += 1
         start = "\n\n" if _BLOCK.match(pending) else " "
         return f"{gap}{self._num_shown}. **{section.node.title}**:{start}{pending}"

@@ -9,11 +9,12 @@ Texts are put together by concatenation; nothing in a question or a title is eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..middleware.types import Message, Text
+from .digest import digest
 from .graph import Node
 from .parser import Mode
 
@@ -29,9 +30,12 @@ _GRAPH = (
     "number|title of 2 to 6 words|<numbers of the parts whose text it needs|~length in tens of "
     "words\n"
     "Leave the < field out where a part can be written alone, which is better.\n"
+    "{h}"
     'For example, the plan for "Should I buy a heat pump?" is:\n'
     "@plan\n1|What a heat pump does|~6\n2|What it costs|~8\n3|Which to choose|<1,2|~6\n@end"
 )
+
+_DIFFICULTY = "A last field says how hard the part is: |h1 easy, |h2 normal, |h3 hard.\n"
 
 _EXAMPLE = frozenset({"What a heat pump does", "What it costs", "Which to choose"})
 
@@ -68,9 +72,15 @@ def is_example(titles: Iterable[str]) -> bool:
     return len(_EXAMPLE.intersection(titles)) >= 2
 
 
-def plan_messages(messages: tuple[Message, ...], mode: Mode, max_nodes: int) -> tuple[Message, ...]:
-    """Return the messages of the planner's call; the last message must be the user's."""
+def plan_messages(
+    messages: tuple[Message, ...], mode: Mode, max_nodes: int, *, with_difficulty: bool = False
+) -> tuple[Message, ...]:
+    """Return the messages of the planner's call; the last message must be the user's.
+
+    ``with_difficulty``: a graph says how hard each part is.
+    """
     task = _SKELETON if mode == "skeleton" else _GRAPH
+    task = task.replace("{h}", _DIFFICULTY if with_difficulty else "")
     return with_task(messages, task.replace("{n}", str(max(max_nodes, 3))))
 
 
@@ -97,13 +107,10 @@ def node_messages(
     """Return the messages that ask for one part.
 
     ``planned`` are the planner's messages and ``plan_text`` what it has written so far. ``texts``
-    holds title and text of the parts that this one needs, by id; they are passed on unchanged.
-    ``reason`` says what was wrong with an earlier try.
+    holds title and text of the parts that this one needs, by id; they are passed on unchanged up
+    to 400 tokens, else as their digest. ``reason`` says what was wrong with an earlier try.
     """
-    written = "".join(
-        f"{id}. {title}\n{text}\n\n" for id, (title, text) in sorted(texts.items()) if text
-    )
-    intro = f"These parts are already written:\n\n{written}" if written else ""
+    intro = _written({id: (title, digest(text)) for id, (title, text) in texts.items()})
     note = f" In it, {node.note}." if node.note else ""
     agrees = " and ".join(str(id) for id in node.agrees)
     agree = f" It must agree with part {agrees}." if agrees else ""
@@ -121,13 +128,15 @@ def node_messages(
 
 
 @dataclass(frozen=True, slots=True)
-class _PlainWords:
-    """The wording of this module."""
+class PlainWords:
+    """The wording of this module; ``with_difficulty`` has graphs say how hard a part is."""
+
+    with_difficulty: bool = False
 
     def plan(
         self, messages: tuple[Message, ...], mode: Mode, max_nodes: int
     ) -> tuple[Message, ...]:
-        return plan_messages(messages, mode, max_nodes)
+        return plan_messages(messages, mode, max_nodes, with_difficulty=self.with_difficulty)
 
     def node(
         self,
@@ -141,7 +150,43 @@ class _PlainWords:
         return node_messages(planned, plan_text, node, texts, reason=reason)
 
 
-PLAIN_WORDS: Wording = _PlainWords()
+PLAIN_WORDS: Wording = PlainWords()
+
+
+def rest_messages(
+    planned: tuple[Message, ...],
+    plan_text: str,
+    nodes: Sequence[Node],
+    texts: Mapping[int, tuple[str, str]],
+    *,
+    reason: str = "",
+) -> tuple[Message, ...]:
+    """Return the messages that ask for these parts in one text, with the plan kept before it.
+
+    ``texts`` are the parts that were written before them, whole.
+    """
+    first, last = nodes[0], nodes[-1]
+    words = max(sum(node.length for node in nodes) * 3 // 4, 20)
+    which = f"point {first.id}" if first is last else f"points {first.id} to {last.id}"
+    every = "the whole answer now: all points" if first.id == 1 else f"{which} now"
+    language = "" if first.title.isascii() else " Answer in the language of the question."
+    again = f" {reason}" if reason else ""
+    task = (
+        f"{_written(texts)}Write {every}, one after the other, in about {words} words. Begin each "
+        f"with its number and its title in bold, then a paragraph of full sentences, like this:\n"
+        f"{first.id}. **{first.title}**: ...{language}{again}"
+    )
+    if not plan_text:  # the plan was given
+        points = "".join(f"{node.id}. {node.title}\n" for node in nodes)
+        return with_task(planned, f"\n\nThe points are:\n{points}\n{task}")
+    return (*planned, Message.assistant(plan_text), Message.user(task))
+
+
+def _written(texts: Mapping[int, tuple[str, str]]) -> str:
+    written = "".join(
+        f"{id}. {title}\n{text}\n\n" for id, (title, text) in sorted(texts.items()) if text
+    )
+    return f"These parts are already written:\n\n{written}" if written else ""
 
 
 def continue_messages(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import cast
 
@@ -19,19 +19,19 @@ from ..middleware.types import (
     Finished,
     FinishReason,
     Handler,
-    Message,
     Request,
     TextDelta,
     Usage,
 )
-from .budget import Budget
-from .calls import Calls
+from .gate import Gate
 from .graph import Plan
-from .join import Join
+from .known import KnownEngine
 from .parser import Mode, PlanParser
 from .prompts import PLAIN_WORDS, Wording, is_example
-from .scheduler import Schedule
-from .writer import Work, Writer
+from .rival import Rival
+from .sections import Sections
+from .small import Small
+from .work import Work
 
 _LINE_TOKENS = {"skeleton": 24, "graph": 40}
 
@@ -49,7 +49,9 @@ class PlannedAnswer:
 
     ``plan`` is a plan that is known already: there is no planner's call. ``begun`` are the events
     of a planner's call that the caller has made (with ``wording``'s messages). ``wording`` says
-    what the planner and the writers of the parts are asked.
+    what the planner and the writers of the parts are asked. ``engine`` is what is known of the
+    engine, ``gate`` decides between parts and one call, ``small`` writes easy parts, ``race``
+    begins the plain answer beside the planner and ``seams`` adds sentences between the parts.
     """
 
     def __init__(
@@ -63,64 +65,93 @@ class PlannedAnswer:
         plan: Plan | None = None,
         begun: AsyncGenerator[Event, None] | None = None,
         wording: Wording = PLAIN_WORDS,
+        engine: KnownEngine | None = None,
+        gate: Gate | None = None,
+        small: Small | None = None,
+        race: bool = False,
+        seams: bool = False,
     ) -> None:
         self.unusable = ""
-        self.plan = Plan()
-        self._given = plan
-        self._begun = begun
-        self._wording = wording
         self.plan_seconds: float | None = None
         self.plan_tokens = 0
         self.plan_error: HeadraceError | None = None
-        self.works: list[Work] = []
-        self.calls = Calls(request, call_next)
-        self._max_nodes = max_nodes
+        self.seconds = 0.0
+        self._given, self._begun = plan, begun
         self._mode: Mode = mode
-        self._messages: tuple[Message, ...] = (
+        self._max_nodes = max_nodes
+        self._parser = PlanParser(mode, max_nodes=max_nodes)
+        self._messages = (
             request.messages if plan else wording.plan(request.messages, mode, max_nodes)
         )
-        self._parser = PlanParser(mode, max_nodes=max_nodes)
-        self._schedule = Schedule(width)
-        self._budget = Budget(request.sampling.max_tokens)
-        self._join = Join()
-        self._writer = Writer(self.calls, self._join, self._budget, self._send)
+        self.sections = Sections(
+            request,
+            call_next,
+            kind=mode,
+            messages=self._messages,
+            wording=wording,
+            engine=engine or KnownEngine(),
+            gate=gate or Gate(),
+            width=width,
+            small=small,
+            seams=seams,
+            send=self._send_part,
+            spawn=self._spawn,
+            require=self._require,
+        )
+        self.calls = self.sections.calls
+        self.judgement = self.sections.judgement
+        self.request = request
+        self._rival: Rival | None = Rival() if race and plan is None else None
+        self.sections.is_raced = self._rival is not None
         self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
         self._group: asyncio.TaskGroup | None = None
-        self._num_taken = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._rival_task: asyncio.Task[None] | None = None
         self._num_restarts = 0
         self._is_lost = False
         self._is_given_up = False
 
     @property
+    def plan(self) -> Plan:
+        """The plan as far as it is known."""
+        return self.sections.plan
+
+    @property
+    def works(self) -> list[Work]:
+        """What became of the parts, in the order in which they were started."""
+        return self.sections.works
+
+    @property
+    def num_retries(self) -> int:
+        """Extra calls for parts."""
+        return self.sections.num_retries
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the answer is that of the plain call that ran beside the planner."""
+        return self._rival is not None and self._rival.is_chosen
+
+    @property
     def text(self) -> str:
         """The text that was sent so far."""
-        return self._join.text
+        return self._rival.text if self._rival and self.is_plain else self.sections.text
 
     @property
     def usage(self) -> Usage:
         """Tokens and calls so far."""
-        return self.calls.usage
-
-    @property
-    def num_retries(self) -> int:
-        """Second tries of parts."""
-        return self._writer.num_retries
-
-    @property
-    def missing(self) -> list[int]:
-        """Ids of the parts that failed, were not started, or have no text."""
-        whole = {w.node.id for w in self.works if w.end is not None and not (w.error or w.is_blank)}
-        return [node.id for node in self.plan.nodes if node.id not in whole]
+        return self.sections.usage
 
     @property
     def finish_reason(self) -> FinishReason:
         """``length`` also where a part could not be written: the answer is not complete."""
-        reasons = {work.finish_reason for work in self.works}
-        if "content_filter" in reasons:
-            return "content_filter"
-        blank = {work.node.id for work in self.works if work.is_blank and not work.error}
-        is_short = "length" in reasons or not blank.issuperset(self.missing)
-        return "length" if is_short else "stop"
+        if self._rival is not None and self._rival.response is not None and self.is_plain:
+            return self._rival.response.finish_reason
+        return self.sections.finish_reason
+
+    @property
+    def missing(self) -> list[int]:
+        """Ids of the parts that failed, were not started, or have no text."""
+        return [] if self.is_plain else self.sections.missing
 
     async def stream(self) -> AsyncGenerator[str, None]:
         """Yield the answer's text in the order of the plan.
@@ -143,11 +174,26 @@ class PlannedAnswer:
         if text and not self._is_given_up:
             self._pieces.put_nowait(text)
 
+    def _send_part(self, text: str) -> None:
+        if not self.is_plain:
+            self._send(text)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None] | None:
+        if self._group is None:
+            work.close()
+            return None
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     async def _drive(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                group.create_task(self._read_plan())
+                if self._rival is not None:
+                    self._rival_task = self._spawn(self._race(self._rival))
+                self._spawn(self._read_plan())
             self._require("no part has any text")
         except _Unusable as error:
             self.unusable = str(error)
@@ -158,27 +204,28 @@ class PlannedAnswer:
             self.unusable = str(first)
         finally:
             self._group = None
+            self.sections.close()
+            self.seconds = self.calls.seconds
             self._pieces.put_nowait(None)
-
-    def _take_given(self, plan: Plan) -> None:
-        self.plan, self.plan_seconds = plan, self.calls.seconds
-        self._add_lines()
-        self._start()
 
     async def _read_plan(self) -> None:
         if self._given is not None:
-            self._take_given(self._given)
+            self.plan_seconds = self.calls.seconds
+            self.sections.take(self._given)
+            self._go_on()
             return
         max_tokens = 32 + _LINE_TOKENS[self._mode] * max(self._max_nodes, 4)
         try:
             async with aclosing(self._plan_events(max_tokens)) as events:
                 async for event in events:
                     if isinstance(event, Finished):
-                        self.plan_tokens = event.response.usage.completion_tokens
+                        usage = event.response.usage
+                        self.plan_tokens = usage.completion_tokens
+                        self.sections.prompt_tokens = usage.prompt_tokens + self.plan_tokens
                         self._parser.finish(is_cut=event.response.finish_reason == "length")
                     else:
                         self._parser.feed(event.text)
-                        self._start()
+                        self._go_on()
         except DeadlineExceeded:
             raise
         except HeadraceError as error:
@@ -186,70 +233,90 @@ class PlannedAnswer:
             self.plan_error = error
             self._parser.finish(is_cut=True)
         self.plan_seconds = self.calls.seconds
-        self._start()
-        if not self.works:
-            self._require(f"the plan has {_parts(len(self.plan.nodes))}")
+        self._go_on()
+        if not self.sections.works:
+            number = len(self.plan.nodes)
+            self._require(f"the plan has {number} part{'s' if number != 1 else ''}")
 
     def _plan_events(self, max_tokens: int) -> AsyncGenerator[TextDelta | Finished, None]:
         if self._begun is not None:
             return self.calls.count(self._begun)
         return self.calls.stream(self._messages, max_tokens)
 
-    def _start(self) -> None:
-        """Start what may start: called whenever a line arrived or a part ended."""
+    def _go_on(self) -> None:
+        """Take the new lines of the plan and start what may start."""
+        if self.is_plain:
+            return
         if self._given is None:
             self._take_lines()
-        for node in self._schedule.take(self._join.head):
-            work = Work(node, self.calls.seconds)
-            self.works.append(work)
-            if self._group is not None:
-                self._group.create_task(self._write(work))
+        self.sections.plan_text = _settled(self._parser.text, is_whole=self._is_whole)
+        self.sections.is_whole = self._is_whole
+        self.sections.most_parts = self._max_nodes
+        before = self.judgement.verdict
+        self.sections.start()
+        if self._rival is None or before == (after := self.judgement.verdict):
+            return
+        if after == "parallel":
+            self._drop_rival()
+        elif after == "one call":
+            self._choose_rival(self._rival, self.judgement.why)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.plan_seconds is not None
 
     def _take_lines(self) -> None:
         """Take the new lines of the plan, once there are two: one part alone is no plan."""
         if self._parser.num_restarts > self._num_restarts:
             self._num_restarts = self._parser.num_restarts
-            if self.works:  # what was started is not part of the plan
+            if self.sections.works:  # what was started is not part of the plan
                 self._require("the planner's reasoning looked like a plan")
                 self._is_lost = True
         if self._is_lost or self._parser.num_nodes < 2:
             return
-        self.plan = self._parser.plan
-        if is_example(node.title for node in self.plan.nodes):
+        plan = self._parser.plan
+        if is_example(node.title for node in plan.nodes):
             self._require("the planner copied the example")
-        self._add_lines()
+        self.sections.take(plan)
 
-    def _add_lines(self) -> None:
-        for node in self.plan.nodes[self._num_taken :]:
-            self._join.add(node)
-            self._schedule.add(node)
-        self._num_taken = len(self.plan.nodes)
+    async def _race(self, rival: Rival) -> None:
+        """Write the plain answer; it wins where it is whole before anything was decided."""
+        most = self.request.sampling.max_tokens
+        try:
+            await rival.run(self.calls, self.request.messages, most, self._send)
+        except DeadlineExceeded:
+            raise
+        except HeadraceError:
+            if rival.is_chosen:
+                raise
+            self._rival, self.sections.is_raced = None, False
+            self._go_on()
+            return
+        if not rival.is_chosen:
+            self._choose_rival(rival, "the plain answer was there before the plan")
 
-    async def _write(self, work: Work) -> None:
-        node = work.node
-        texts = {id: (self.plan.nodes[id - 1].title, self._join.body(id)) for id in node.needs}
-        plan_text = _settled(self._parser.text, is_whole=self.plan_seconds is not None)
+    def _choose_rival(self, rival: Rival, why: str) -> None:
+        self.judgement.settle("plain", why)
+        for task in self._tasks:
+            if task is not self._rival_task:
+                task.cancel()
+        self._send(rival.choose())
 
-        def ask(reason: str) -> tuple[Message, ...]:
-            return self._wording.node(self._messages, plan_text, node, texts, reason=reason)
-
-        await self._writer.write(work, ask, self._num_open)
-        if work.error is not None:
-            self._require(f"part {node.id} failed: {work.error}")
-        self._send(self._join.end(node.id))
-        self._schedule.end(node.id)
-        self._start()
-
-    def _num_open(self) -> int:
-        """Return how many parts were not given tokens yet, as many as there may be."""
-        num_parts = self._max_nodes if self.plan_seconds is None else len(self.plan.nodes)
-        return max(num_parts - sum(1 for work in self.works if work.num_granted), 0)
+    def _drop_rival(self) -> None:
+        self._rival, self.sections.is_raced = None, False
+        if self._rival_task is not None:
+            self._rival_task.cancel()
+        self.sections.start()
 
     def _require(self, why: str) -> None:
         """Give the plan up if nothing was sent yet; otherwise go on with what there is."""
-        if not self.text:
-            self._is_given_up = True
-            raise _Unusable(why)
+        if self.text or self.is_plain:
+            return
+        if self._rival is not None and self._group is not None:
+            self._choose_rival(self._rival, why)
+            return
+        self._is_given_up = True
+        raise _Unusable(why)
 
 
 def _settled(text: str, *, is_whole: bool) -> str:
@@ -263,7 +330,3 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     if isinstance(error, BaseExceptionGroup):
         return _first(cast("BaseExceptionGroup[BaseException]", error))
     return error
-
-
-def _parts(number: int) -> str:
-    return f"{number} part" if number == 1 else f"{number} parts"

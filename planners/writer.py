@@ -7,51 +7,67 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from ..middleware.errors import BackendError, DeadlineExceeded, HeadraceError
-from ..middleware.types import Finished, FinishReason, Message, Response
+from ..middleware.types import Finished, Message, Response
 from .budget import MIN_TOKENS, Budget, wanted_tokens
+from .calibration import Calibration, num_tokens
 from .calls import Calls
-from .graph import Node
 from .join import Join
 from .overlap import Overlap
 from .prompts import continue_messages
+from .repeats import REPEATED, is_refusal, most_alike
+from .thoughts import Thoughts
+from .work import Work
 
 Ask = Callable[[str], tuple[Message, ...]]
 
-
-@dataclass(slots=True)
-class Work:
-    """What became of one part; times are seconds since the request began."""
-
-    node: Node
-    start: float
-    end: float | None = None
-    num_retries: int = 0
-    num_granted: int = 0
-    num_tokens: int = 0
-    is_continued: bool = False
-    finish_reason: FinishReason = "stop"
-    error: HeadraceError | None = None
-    is_blank: bool = False
+_REASONS = {
+    "empty": "Write full sentences, not only the title.",
+    "refusal": "Write what is generally known about it.",
+}
 
 
 @dataclass(slots=True)
 class Writer:
-    """Writes parts into ``join`` and hands on what becomes readable through ``send``."""
+    """Writes parts into ``join`` and hands on what becomes readable through ``send``.
+
+    ``began`` is called with every call's first piece, ``num_parts`` says how many parts there are;
+    ``lengths`` learns, under the name ``kind``.
+    """
 
     calls: Calls
     join: Join
     budget: Budget
     send: Callable[[str], None]
+    lengths: Calibration
+    kind: str
+    began: Callable[[], None]
+    num_parts: Callable[[], int]
     num_retries: int = 0
     _overlaps: dict[int, Overlap] = field(default_factory=dict[int, Overlap])
 
-    async def write(self, work: Work, ask: Ask, num_open: Callable[[], int]) -> None:
+    @property
+    def can_retry(self) -> bool:
+        """Whether there may be another extra call: half as many as there are parts."""
+        return self.num_retries < max(self.num_parts() // 2, 1)
+
+    def count(self, work: Work) -> None:
+        """Note an extra call."""
+        work.num_retries += 1
+        self.num_retries += 1
+
+    async def write(
+        self, work: Work, ask: Ask, num_open: Callable[[], int], *, retries: int = 1
+    ) -> None:
         """Write a part; ``ask`` makes its messages from the reason for another try ("" at first).
 
         ``num_open`` counts the parts that were not given tokens yet. An engine's failure is kept
         in ``work.error``; DeadlineExceeded is raised.
         """
-        work.num_granted = left = self.budget.grant(wanted_tokens(work.node.length), num_open())
+        id, most = work.node.id, work.num_retries + retries
+        wanted = wanted_tokens(work.node.length, self.lengths.factor(self.kind))
+        left = self.budget.grant(wanted, num_open())
+        work.num_granted += left
+        work.error, work.flaw = None, ""
         if not left:
             work.finish_reason = "length"
         messages = ask("")
@@ -61,60 +77,88 @@ class Writer:
             except DeadlineExceeded:
                 raise
             except HeadraceError as error:
-                if not self._may_retry(work, error):
+                is_passing = isinstance(error, BackendError) and error.retryable
+                if not (is_passing or work.is_small) or not self._may_retry(work, most):
                     work.error = error
                     break
-                is_kept = not self.join.reset(work.node.id)
+                is_kept = not self.join.reset(id)
                 messages = self._go_on(work, ask) if is_kept else ask("")
                 left = max(work.num_granted - work.num_tokens, MIN_TOKENS) if is_kept else left
                 continue
             work.finish_reason = response.finish_reason
-            if self.join.is_blank(work.node.id) and not work.num_retries:
-                self._count(work)
-                reason = "Write full sentences, not only the title."
-                is_kept = not self.join.reset(work.node.id)
+            work.flaw = self._flaw(work)
+            if work.flaw and self._may_retry(work, most):
+                reason = self._reason(work)
+                is_kept = not self.join.reset(id)
                 messages = self._go_on(work, ask) if is_kept else ask(reason)
                 left = max(work.num_granted - work.num_tokens, MIN_TOKENS)
             elif response.finish_reason == "length" and not work.is_continued:
-                wanted = max(work.num_granted // 2, MIN_TOKENS)
-                left = self.budget.grant(wanted, num_open() + 1)
+                left = self.budget.grant(max(work.num_granted // 2, MIN_TOKENS), num_open() + 1)
                 work.is_continued = True
                 work.num_granted += left
                 messages = self._go_on(work, ask)
             else:
                 break
         self.budget.refund(work.num_granted - work.num_tokens)
-        work.is_blank = self.join.is_blank(work.node.id)
-        work.end = self.calls.seconds
+        work.num_granted = min(work.num_granted, max(work.num_tokens, 1))
+        work.flaw = self._flaw(work)
+        if work.flaw.startswith("repeats"):
+            self.join.reset(id)  # said twice is worse than not said here
+        if work.finish_reason == "stop" and not work.flaw and not work.error:
+            text = num_tokens(self.join.written(id))
+            self.lengths.observe(self.kind, work.node.length, min(work.num_tokens, 2 * text))
 
     async def _call(self, work: Work, messages: tuple[Message, ...], max_tokens: int) -> Response:
         id = work.node.id
-        overlap = self._overlaps.pop(id, None)
+        overlap, thoughts = self._overlaps.pop(id, None), Thoughts()
         num_pieces = 0
-        async with aclosing(self.calls.stream(messages, max_tokens)) as events:
+        async with aclosing(work.calls.stream(messages, max_tokens)) as events:
             try:
                 async for event in events:
                     if isinstance(event, Finished):
                         num_pieces = event.response.usage.completion_tokens or num_pieces
                         return event.response
+                    if not num_pieces:
+                        self.began()
                     num_pieces += 1
-                    text = overlap.feed(event.text) if overlap is not None else event.text
+                    text = thoughts.feed(event.text)
+                    text = overlap.feed(text) if overlap is not None else text
                     self.send(self.join.feed(id, text))
             finally:
                 work.num_tokens += num_pieces
+                text = thoughts.flush()
                 if overlap is not None:
-                    self.send(self.join.feed(id, overlap.flush()))
+                    text = overlap.feed(text) + overlap.flush()
+                self.send(self.join.feed(id, text))
         raise BackendError("the engine's stream ended before the answer did", retryable=True)
 
-    def _may_retry(self, work: Work, error: HeadraceError) -> bool:
-        if work.num_retries or not isinstance(error, BackendError) or not error.retryable:
-            return False
-        self._count(work)
-        return True
+    def _flaw(self, work: Work) -> str:
+        """Return what is wrong with the text, as far as it can still be changed."""
+        id = work.node.id
+        if self.join.is_blank(id):
+            return "empty"
+        if work.covers:
+            return ""
+        text = self.join.body(id)
+        work.alike = most_alike(text, self.join.ended())
+        if self.join.is_sent(id):
+            return ""
+        if is_refusal(text):
+            return "refusal"
+        other, share = work.alike
+        return f"repeats part {other}" if share > REPEATED else ""
 
-    def _count(self, work: Work) -> None:
-        work.num_retries += 1
-        self.num_retries += 1
+    def _reason(self, work: Work) -> str:
+        return _REASONS.get(
+            work.flaw, f"Do not say again what is written about point {work.alike[0]}."
+        )
+
+    def _may_retry(self, work: Work, most: int) -> bool:
+        if work.num_retries >= most or not self.can_retry:
+            return False
+        self.count(work)
+        work.calls, work.is_small = self.calls, False
+        return True
 
     def _go_on(self, work: Work, ask: Ask) -> tuple[Message, ...]:
         """Return the messages that continue what is written; the next call cuts the overlap."""

@@ -1,0 +1,36 @@
+"""Whether a plan's parts are written at the same time, or all in one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .predictor import Forecast
+
+MIN_GAIN = 1.15
+MAX_EXTRA_PROMPT = 16_384
+
+When = Literal["pays", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """``pays``: only with a predicted gain of ``min_gain`` and no more than ``max_extra`` prompt
+    tokens read again; ``always``: whatever is predicted.
+    """
+
+    when: When = "pays"
+    min_gain: float = MIN_GAIN
+    max_extra: int = MAX_EXTRA_PROMPT
+
+    def refuses(self, found: Forecast) -> str:
+        """Return why one call is better, "" when the parts are."""
+        if self.when == "always":
+            return ""
+        if found.is_chain:
+            return f"a chain of {found.chain:.0%} of the answer"
+        if found.gain < self.min_gain:
+            return f"a predicted gain of {found.gain:.2f} is less than {self.min_gain:g}"
+        if found.extra_prompt_tokens > self.max_extra:
+            return f"{found.extra_prompt_tokens} prompt tokens to read again are too many"
+        return ""

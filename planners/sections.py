@@ -1,0 +1,325 @@
+"""The parts of one answer: which to start now, who writes them, and what is done about failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+
+from ..middleware.types import FinishReason, Handler, Message, Request, Usage
+from .budget import Budget
+from .calibration import num_tokens
+from .calls import Calls
+from .gate import Gate
+from .graph import Node, Plan
+from .join import Join
+from .judgement import Judgement
+from .known import KnownEngine
+from .predictor import Situation, forecast
+from .prompts import Wording, rest_messages
+from .scheduler import Schedule
+from .seams import connect
+from .small import Small
+from .width import allowed_width
+from .work import Work
+from .writer import Writer
+
+LEAD_TOKENS = 256  # a common beginning from here on is worth being read once
+LEAD_SECONDS = 0.150
+
+
+class Sections:
+    """Starts parts on events and writes them into one text.
+
+    ``require`` is told what went wrong, for the case that nothing was sent yet.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        call_next: Handler,
+        *,
+        kind: str,
+        messages: tuple[Message, ...],
+        wording: Wording,
+        engine: KnownEngine,
+        gate: Gate,
+        width: int,
+        small: Small | None,
+        seams: bool,
+        send: Callable[[str], None],
+        spawn: Callable[[Coroutine[None, None, None]], asyncio.Task[None] | None],
+        require: Callable[[str], None],
+    ) -> None:
+        self.plan = Plan()
+        self.works: list[Work] = []
+        self.plan_text = ""
+        self.prompt_tokens = 0
+        self.is_whole = False
+        self.is_raced = False
+        self.most_parts = 0
+        self.num_seams = 0
+        self.engine = engine
+        self.calls = Calls(request, engine.watch(call_next))
+        self.judgement = Judgement(gate)
+        self._request, self._messages, self._wording = request, messages, wording
+        self.kind, self._most_width = kind, width
+        self._send, self._spawn, self._require = send, spawn, require
+        self._schedule = Schedule(width)
+        self._join = Join()
+        self._writer = Writer(
+            self.calls,
+            self._join,
+            Budget(request.sampling.max_tokens),
+            send,
+            engine.lengths,
+            kind,
+            self._end_lead,
+            lambda: len(self.plan.nodes),
+        )
+        self._small = small
+        self._small_calls = small.calls(request) if small is not None else None
+        self._wants_seams = seams
+        self._seam_task: asyncio.Task[None] | None = None
+        self._turns: dict[int, asyncio.Future[None]] = {}
+        self._num_taken = 0
+        self._num_judged = -1
+        self._lead: asyncio.TimerHandle | None = None
+        self._is_leading: bool | None = None
+
+    @property
+    def text(self) -> str:
+        """The text that was sent so far."""
+        return self._join.text
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and calls so far, of both engines."""
+        own = self.calls.usage
+        return own + self._small_calls.usage if self._small_calls is not None else own
+
+    @property
+    def num_retries(self) -> int:
+        """Extra calls for parts."""
+        return self._writer.num_retries
+
+    @property
+    def missing(self) -> list[int]:
+        """Ids of the parts that failed, were not started, or have no text."""
+        whole: set[int] = set()
+        for work in self.works:
+            has_text = not (work.error or work.is_blank or work.flaw.startswith("repeats"))
+            if work.end is not None and has_text:
+                whole.update((work.node.id, *work.covers))
+        return [node.id for node in self.plan.nodes if node.id not in whole]
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """``length`` also where a part could not be written: the answer is not complete."""
+        reasons = {work.finish_reason for work in self.works}
+        if "content_filter" in reasons:
+            return "content_filter"
+        left_out = {work.node.id for work in self.works if work.flaw and not work.error}
+        is_short = "length" in reasons or not left_out.issuperset(self.missing)
+        return "length" if is_short else "stop"
+
+    def take(self, plan: Plan) -> None:
+        """Take a plan that has grown."""
+        self.plan = plan
+        for node in plan.nodes[self._num_taken :]:
+            self._join.add(node)
+            self._schedule.add(node)
+        self._num_taken = len(plan.nodes)
+
+    def start(self) -> None:
+        """Start what may start: called whenever a line arrived or a part ended."""
+        self._judge()
+        self._schedule.width = self._width()
+        for node in self._schedule.take(self._join.head):
+            self._launch(node)
+        if (turn := self._turns.pop(self._join.head, None)) is not None:
+            turn.set_result(None)
+        self._connect()
+
+    def close(self) -> None:
+        """Stop the timer; the tasks are their group's."""
+        if self._lead is not None:
+            self._lead.cancel()
+
+    def _judge(self) -> None:
+        """Predict, whenever the plan has grown or ended, until something is decided."""
+        state = len(self.plan.nodes) + 1000 * self.is_whole
+        if state == self._num_judged or not self.plan.nodes or self._schedule.head > state % 1000:
+            return
+        is_late = self.judgement.verdict != "open" and not self.is_whole
+        if is_late or self.judgement.verdict in ("one call", "plain"):
+            return
+        self._num_judged = state
+        found = forecast(
+            self._schedule,
+            self._situation(),
+            width=self._open_width(),
+            ahead=self._ahead() if self.is_raced else None,
+        )
+        before = self.judgement.verdict
+        after = self.judgement.look(found, self.calls.seconds, is_whole=self.is_whole)
+        if before == "open" and after == "one call" and not self.is_raced:
+            self._gather()
+
+    def _situation(self) -> Situation:
+        planned = num_tokens("".join(m.text for m in self._messages) + self.plan_text)
+        prompt = self.prompt_tokens or planned
+        others = self._others()
+        each = self.engine.context / max(self.engine.num_open, 1)
+        limit, parts = self._request.sampling.max_tokens, max(len(self.plan.nodes), 1)
+        return Situation(
+            self.engine.cost,
+            prompt,
+            prompt if self.engine.has_prefix_cache else 0,
+            self.engine.lengths.factor(self.kind),
+            limit / parts if limit is not None else float("inf"),
+            {w.node.id: num_tokens(self._join.written(w.node.id)) for w in self._running()},
+            others,
+            others * each,
+        )
+
+    def _running(self) -> list[Work]:
+        return [work for work in self.works if work.end is None]
+
+    def _others(self) -> int:
+        return max(self.engine.num_open - self.calls.num_open, 0)
+
+    def _ahead(self) -> int:
+        """Return about how many tokens of the plain answer there are."""
+        return round(max(self.calls.seconds - self.engine.cost.call, 0) / self._step())
+
+    def _step(self) -> float:
+        return self.engine.cost.seconds(2, self.engine.context)
+
+    def _open_width(self) -> int:
+        each = self.engine.context / max(self.engine.num_rows, 1)
+        return allowed_width(
+            self.engine.cost, limit=self._most_width, others=self._others(), context=each
+        )
+
+    def _width(self) -> int:
+        """Return how many parts may run now."""
+        if self.judgement.verdict == "open":
+            return 0 if self.is_raced else 1
+        return 1 if self._is_leading else self._open_width()
+
+    def _gather(self) -> None:
+        """Let one call write all that was not started; what is written already comes before it."""
+        rest = self._schedule.waiting
+        if len(rest) < 2:
+            return
+        first = rest[0]
+        for node in rest:
+            self._schedule.end(node.id)
+        length = sum(node.length for node in rest)
+        node = replace(first, length=length, needs=tuple(range(1, first.id)), agrees=())
+        self._schedule.add(node)
+        self._join.gather(node)
+
+    def _launch(self, node: Node) -> None:
+        if self._is_leading is None:
+            self._begin_lead()
+        others = tuple(other.id for other in self.plan.nodes if other.id > node.id)
+        covers = others if self._join.is_whole(node.id) else ()
+        work = Work(node, self.calls.seconds, self.calls, covers=covers)
+        now = self._situation() if self._small is not None else None
+        if self._small is not None and self._small_calls is not None and now is not None:
+            work.is_small = self._small.takes(
+                node,
+                now.cost,
+                length=now.length(node),
+                prompt=now.prompt,
+                cached=now.cached,
+                rows=self._schedule.num_running,
+            )
+            work.calls = self._small_calls if work.is_small else self.calls
+        self.works.append(work)
+        self._spawn(self._write(work))
+
+    async def _write(self, work: Work) -> None:
+        node = work.node
+        texts = self._texts(node.needs)
+        plan_text = self.plan_text
+
+        def ask(reason: str) -> tuple[Message, ...]:
+            if work.covers:
+                nodes = [self.plan.nodes[id - 1] for id in (node.id, *work.covers)]
+                return rest_messages(self._messages, plan_text, nodes, texts, reason=reason)
+            return self._wording.node(self._messages, plan_text, node, texts, reason=reason)
+
+        await self._writer.write(work, ask, self._num_open)
+        if work.error is not None:
+            self._require(f"part {node.id} failed: {work.error}")
+        if work.can_be_rescued and not work.covers and self._writer.can_retry:
+            await self._rescue(work)
+        self._send(self._join.end(node.id))
+        work.end = self.calls.seconds
+        self._schedule.end(node.id)
+        self.start()
+
+    async def _rescue(self, work: Work) -> None:
+        """Write a part once more when it is its turn, knowing everything before it."""
+        node = work.node
+        if self._join.head != node.id:
+            self._schedule.stall(node.id)
+            self._turns[node.id] = asyncio.get_running_loop().create_future()
+            turn = self._turns[node.id]
+            self.start()
+            await turn
+            self._schedule.resume(node.id)
+        if not self._writer.can_retry:
+            return
+        self._writer.count(work)
+        work.is_rescued = True
+        texts = self._texts(tuple(range(1, node.id)))
+
+        def ask(reason: str) -> tuple[Message, ...]:
+            return self._wording.node(self._messages, self.plan_text, node, texts, reason=reason)
+
+        await self._writer.write(work, ask, self._num_open, retries=0)
+
+    def _texts(self, ids: tuple[int, ...]) -> dict[int, tuple[str, str]]:
+        return {id: (self.plan.nodes[id - 1].title, self._join.body(id)) for id in ids}
+
+    def _num_open(self) -> int:
+        """Return how many parts were not given tokens yet, as many as there may be."""
+        num_parts = len(self.plan.nodes) if self.is_whole else self.most_parts
+        given = sum(1 + len(work.covers) for work in self.works if work.num_granted)
+        return max(num_parts - given, 0)
+
+    def _begin_lead(self) -> None:
+        """Let the first call run ahead where nobody has read the common beginning yet."""
+        given = num_tokens("".join(message.text for message in self._messages))
+        is_warm = self.prompt_tokens > 0 or not self.is_whole
+        is_useless = is_warm or given <= LEAD_TOKENS or self.engine.has_prefix_cache is False
+        self._is_leading = not is_useless
+        if self._is_leading:
+            loop = asyncio.get_running_loop()
+            self._lead = loop.call_later(LEAD_SECONDS, self._end_lead)
+
+    def _end_lead(self) -> None:
+        if self._is_leading:
+            self._is_leading = False
+            self.start()
+
+    def _connect(self) -> None:
+        """Ask for sentences between parts while the last one is being written."""
+        if not self._wants_seams or not self.is_whole or self._schedule.num_waiting:
+            return
+        if self._seam_task is not None:
+            if not self._running():
+                self._seam_task.cancel()
+            return
+        late = [id for id in self._join.ended() if id > self._join.head]
+        if len(self._running()) == 1 and late:
+            self._seam_task = self._spawn(self._write_seams(late))
+
+    async def _write_seams(self, ids: list[int]) -> None:
+        texts = self._texts(tuple(range(1, len(self.plan.nodes) + 1)))
+        sentences = await connect(self.calls, self._messages, texts, ids)
+        self.num_seams = sum(self._join.connect(id, text) for id, text in sentences.items())
