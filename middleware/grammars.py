@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import InvalidRequest
+from .gbnf import is_gbnf, lark_of
 from .types import Constraint
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def grammar(text: str | Path) -> Constraint:
         return _from_file(text)
     if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest(f"a grammar is a text in Lark or GBNF, got {text!r:.60}")
-    is_gbnf = re.search(r"(?m)^\s*root\s*::=", text) is not None
-    lark = _from_gbnf(text) if is_gbnf else text
+    lark = lark_of(text) if is_gbnf(text) else text
     if error := _template(lark).get_error():
         raise InvalidRequest(f"the grammar cannot be read: {_first_line(error)}")
     return Constraint("grammar", lark, str)
@@ -74,18 +73,9 @@ def _from_file(path: Path) -> Constraint:
 
 
 def _with_root(text: str) -> str:
-    if re.search(r"(?m)^\s*root\s*::=", text) is None:
+    if not is_gbnf(text):
         raise InvalidRequest("a GBNF grammar begins with the rule root ::= ...; it has none")
     return text
-
-
-def _from_gbnf(text: str) -> str:
-    from llguidance.gbnf_to_lark import gbnf_to_lark
-
-    try:
-        return gbnf_to_lark(text)
-    except Exception as error:  # llguidance raises plain Exception for a missing rule
-        raise InvalidRequest(f"the GBNF grammar cannot be read: {error!s:.160}") from None
 
 
 @lru_cache(maxsize=_CACHED)

@@ -38,13 +38,17 @@ class Relax:
 
 @dataclass
 class Lowering:
-    """One pass over a schema. ``residual`` collects what was left out, by JSON pointer."""
+    """One pass over a schema. ``residual`` collects what was left out, by JSON pointer.
+
+    ``places`` are the JSON pointers of the schemas that became definitions, by their names.
+    """
 
     draft: str
     relax: Relax = Relax()
     residual: dict[str, None] = field(default_factory=dict[str, None])
     patterns: set[str] = field(default_factory=set[str])
     definitions: dict[str, Schema] = field(default_factory=dict[str, Schema])
+    places: dict[str, str] = field(default_factory=dict[str, str])  # of definitions
     _names: dict[int, str] = field(default_factory=dict[int, str])
     _waiting: list[tuple[str, Any, Any, str]] = field(
         default_factory=list[tuple[str, Any, Any, str]]
@@ -93,6 +97,7 @@ class Lowering:
         name = self._names.get(id(contents))
         if name is None:
             name = self._names[id(contents)] = f"d{len(self._names)}"
+            self.places[name] = pointer
             self._waiting.append((name, contents, resolver, pointer))
             self._held.append(contents)  # an id belongs to a living object only
         self._num_root += name == "d0"

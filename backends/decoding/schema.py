@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -28,6 +28,14 @@ class Prepared:
     schema: Schema
     residual: tuple[str, ...]
     patterns: frozenset[str]
+    places: Mapping[str, str]
+
+    def place(self, pointer: str) -> str:
+        """Return where something of ``schema`` stands in the caller's own schema."""
+        found = re.match(r"/\$defs/([^/]+)", pointer)
+        if found is None or found[1] not in self.places:
+            return pointer
+        return self.places[found[1]] + pointer[found.end() :] or "/"
 
 
 def load(spec: str) -> Schema:
@@ -75,7 +83,9 @@ def lowered(spec: str, relax: Relax | None = None) -> Prepared:
         raise _too_deep() from None
     if low is False:
         raise InvalidRequest(f"no finite value fits the JSON schema {spec!r:.80}")
-    return Prepared(low, tuple(lowering.residual), frozenset(lowering.patterns))
+    return Prepared(
+        low, tuple(lowering.residual), frozenset(lowering.patterns), dict(lowering.places)
+    )
 
 
 def _refuse(name: str) -> None:

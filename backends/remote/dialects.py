@@ -5,7 +5,7 @@
 | vllm (0.12 and later) | structured_outputs.json | .regex, .choice | .grammar |
 | vllm-guided (before) | guided_json | guided_regex, guided_choice | guided_grammar |
 | sglang | response_format | regex | - |
-| llama.cpp | response_format, nested | grammar (GBNF) | grammar (%llguidance) |
+| llama.cpp | response_format, nested | grammar (GBNF) | grammar (GBNF, %llguidance) |
 | tgi | response_format {type, value} | response_format {type, value} | - |
 | ollama, openai | response_format | a schema of one property | - |
 """
@@ -22,6 +22,7 @@ from ...middleware.types import Constraint, ConstraintKind
 from ..decoding.lark import template_grammar
 from . import coverage, gbnf
 from .fits import strict_json
+from .gbnf_grammar import from_lark
 from .patterns import of_choices, of_template
 from .strict import ANSWER, wrapped
 
@@ -177,7 +178,10 @@ _ALL = (
             "json_schema": (_response_format_field(),),
             "regex": (_top("grammar", gbnf.from_regex),),
             "choice": (_top("grammar", gbnf.from_choices),),
-            "grammar": (Field("grammar (%llguidance)", lambda v: {"grammar": _llguidance(v)}),),
+            "grammar": (
+                _top("grammar", from_lark),
+                Field("grammar (%llguidance)", lambda v: {"grammar": _llguidance(v)}),
+            ),
             "template": (
                 _top("grammar", lambda spec: gbnf.from_regex(of_template(spec))),
                 Field(

@@ -24,7 +24,7 @@ def from_choices(options: Sequence[str]) -> str:
     >>> from_choices(["yes", "no"])
     'root ::= "yes" | "no"'
     """
-    return "root ::= " + " | ".join(f'"{_escaped(option)}"' for option in options)
+    return "root ::= " + " | ".join(f'"{escaped(option)}"' for option in options)
 
 
 def from_regex(pattern: str) -> str:
@@ -98,7 +98,7 @@ class _Reader:
             return self._escape(), False
         if char in "^$*+?{":
             raise self._refused(f"{char!r} here")
-        return f'"{_escaped(char)}"', False
+        return f'"{escaped(char)}"', False
 
     def _group(self) -> tuple[str, bool]:
         if self._take("?"):
@@ -144,17 +144,21 @@ class _Reader:
             return f"[{_CLASSES[char]}]"
         if char.lower() in _CLASSES:
             return f"[^{_CLASSES[char.lower()]}]"
-        return f'"{_escaped(self._escaped_char(char))}"'
+        return f'"{escaped(self._escaped_char(char))}"'
 
     def _escaped_char(self, char: str) -> str:
         if char in _CONTROLS:
             return _CONTROLS[char]
         if digits := _HEX_DIGITS.get(char):
-            code = self._pattern[self._at : self._at + digits]
-            self._at += digits
+            if self._take("{"):  # as Rust writes it
+                code, _, _ = self._pattern[self._at :].partition("}")
+                self._at += len(code) + 1
+            else:
+                code = self._pattern[self._at : self._at + digits]
+                self._at += digits
             try:
                 return chr(int(code, 16))
-            except ValueError:
+            except (ValueError, OverflowError):
                 raise self._refused(f"\\{char}{code}") from None
         if char.isalnum():
             raise self._refused(f"\\{char}")
@@ -174,7 +178,7 @@ class _Reader:
                     parts.append(_CLASSES[char])
                     continue
                 char = self._escaped_char(char)
-            parts.append(_escaped(char))
+            parts.append(escaped(char))
             if self._peek() == "-" and self._pattern[self._at + 1 : self._at + 2] not in ("]", ""):
                 self._at += 1
                 end = self._next()
@@ -182,7 +186,7 @@ class _Reader:
                     end = self._escaped_char(self._next())
                 if end < char:
                     raise self._refused(f"the range {char}-{end}")
-                parts.append("-" + _escaped(end))
+                parts.append("-" + escaped(end))
         self._at += 1
         return f"[{''.join(parts)}]"
 
@@ -208,7 +212,7 @@ class _Reader:
         )
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     r"""Return the text for a GBNF literal or class: every sign that means something as a code.
 
     Of four digits: of ``\x`` llama.cpp reads two, xgrammar as many as there are.

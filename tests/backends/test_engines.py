@@ -240,3 +240,17 @@ def test_a_compilation_of_its_own_ends_at_its_limits(compiler: Compiler) -> None
         worker.compile_index("[ab]*a[ab]{24}", pieces, 300, seconds=60, megabytes=300)
     with pytest.raises(InvalidRequest):
         worker.compile_index("(", pieces, 300)
+
+
+def test_xgrammar_names_places_of_the_callers_schema(compiler: Compiler) -> None:
+    pytest.importorskip("xgrammar")
+    person = {"type": "object", "properties": {"name": {"type": "string"}}}
+    schema = {
+        "definitions": {"person": person},
+        "type": "array",
+        "items": {"$ref": "#/definitions/person"},
+    }
+    held = compiler.with_engine("xgrammar").enforcement(
+        Constraint("json_schema", json.dumps(schema))
+    )
+    assert held.residual == ("/definitions/person/additionalProperties",)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from headrace import grammar
 from headrace.backends import Job, OpenAIBackend
 from headrace.backends.engines import find, running
 from headrace.middleware.check import violation
@@ -98,6 +99,21 @@ async def test_gbnf_is_read_as_it_was_meant(
 ) -> None:
     [answer] = await ask(make(url), [asked(constraint)])
     assert answer.finished.enforced == Enforcement(level, (), "llama.cpp grammar")  # type: ignore[arg-type]
+    assert violation(answer.finished.text, constraint) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'start: name " is " AGE ("." | "!"){2}\nname: /[A-Z][a-z]{1,8}/\nAGE: "1".."9" /[0-9]/?',
+        'root ::= "\\"" word{2,3} "\\" (\u6f22)" [^a-zA-Z ]\nword ::= [a-z]{1,6} " "?',
+    ],
+    ids=["lark", "gbnf"],
+)
+async def test_a_grammar_is_held(text: str, url: str, make: Any, ask: Any) -> None:
+    constraint = grammar(text)
+    [answer] = await ask(make(url), [asked(constraint)])
+    assert answer.finished.enforced == Enforcement("partial", ("/",), "llama.cpp grammar")
     assert violation(answer.finished.text, constraint) is None
 
 

@@ -7,6 +7,7 @@ seen to hold; everything else counts as residual.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
@@ -63,7 +64,8 @@ class XGrammar:
             with self._lock:
                 compiled, residual = self._compiled(constraint)
         except RuntimeError as error:
-            why = " ".join(str(error).split())
+            # Without the time and the line of its source that it puts in front.
+            why = re.sub(r"^\[[\d:]+\] \S+: ", "", " ".join(str(error).split()))
             raise UnsupportedConstraint(
                 f"xgrammar cannot hold the {constraint.kind} constraint: {why:.200}"
             ) from error
@@ -73,7 +75,8 @@ class XGrammar:
         spec = constraint.spec
         if constraint.kind == "json_schema" and isinstance(spec, str):
             prepared = lowered(spec, Relax())
-            residual = (*prepared.residual, *untrusted(prepared.schema))
+            doubtful = map(prepared.place, untrusted(prepared.schema))
+            residual = tuple(dict.fromkeys((*prepared.residual, *doubtful)))
             schema: Any = {} if prepared.schema is True else prepared.schema
             compiled = self._compiler.compile_json_schema(
                 json.dumps(schema),

@@ -198,13 +198,19 @@ async def test_a_grammar_is_native_where_it_is_read(hold: Any, server: Server) -
     assert (response.text, response.enforced.level) == ("abc", "partial")
 
 
-async def test_a_grammar_is_words_where_the_build_reads_gbnf_only(
+async def test_a_grammar_is_written_in_the_language_of_the_server(
     hold: Any, server: Server
 ) -> None:
     response = await hold("llama.cpp", Constraint("grammar", 'start: "abc"'), "abc")
+    assert server.bodies[-1]["grammar"] == 'root ::= "abc"'
+    assert response.enforced == Enforcement("partial", ("/",), by="llama.cpp grammar")
+
+
+async def test_a_grammar_is_words_where_the_build_cannot_be_told(hold: Any, server: Server) -> None:
+    response = await hold("llama.cpp", Constraint("grammar", "start: /abc/i"), "aBc")
     sentinel, body = server.bodies
     assert sentinel["grammar"].startswith("%llguidance")
-    assert 'start: "abc"' in body["messages"][0]["content"]
+    assert "start: /abc/i" in body["messages"][0]["content"]
     assert response.enforced == Enforcement("none", by="words")
 
 
