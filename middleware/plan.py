@@ -2,29 +2,60 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import get_args
 
-from ..planners import Mode, PlannedAnswer, edges, fitting_nodes, forbidden, route
+from ..backends.base import Backend
+from ..planners import PlannedAnswer, fitting_nodes
+from ..planners.deciding import DecidingWords, Opening
+from ..planners.gate import Gate, When
+from ..planners.known import KnownEngine
+from ..planners.outline import OutlineWords
+from ..planners.prompts import PLAIN_WORDS, PlainWords, Wording
+from ..planners.small import Small
+from ..planners.speed import StepCost
+from .cost.predict import Predictor
 from .errors import InvalidRequest
+from .plan_choice import Choice, Strategy, check_strategy, choose, graph_of
+from .plan_engine import known_engine, small_of
+from .plan_events import again_events, plain_events, slots_events
+from .plan_report import planned_decision, planned_facts, said
 from .report import StageReport
-from .types import Event, Finished, Handler, Request, Response, TextDelta, Usage
+from .types import Event, Finished, Handler, Request, Response, TextDelta
 
-Strategy = Literal["auto", "skeleton", "graph", "off"]
+__all__ = ["Plan", "Strategy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Plans the answer first, then writes its parts in parallel, streamed in order.
 
-    ``strategy`` is ``skeleton`` (a list of independent points: Skeleton-of-Thought, arXiv
-    2307.15337), ``graph`` (parts that may need others' text: SGD and Plato, arXiv 2402.12280),
-    ``auto`` (``skeleton`` where rules say that the answer is a list of independent parts, else no
-    plan) or ``off``. ``max_nodes`` is the most parts of an answer (the tail of a longer plan is
-    merged) and ``width`` how many of them may be written at a time.
+    ``strategy`` is one of
+
+    - ``auto``: what the prompt asks for decides: a list of items is mapped, a question whose answer
+      is surely a list of independent parts is planned as ``skeleton``, an unsure one is left to the
+      model (``decide``), anything else is passed on.
+    - ``map``: the prompt lists its items; a call an item, no planner.
+    - ``template``: the parts are given, no planner: by ``outline`` (titles of sections), or by the
+      request's constraint (a template's fields, the independent fields of a JSON schema).
+    - ``skeleton``: a list of independent points (Skeleton-of-Thought, arXiv 2307.15337).
+    - ``graph``: parts that may need others' text (SGD and Plato, arXiv 2402.12280).
+    - ``decide``: one call that plans or answers; its first line decides.
+    - ``sot``: Skeleton-of-Thought as published, to be measured beside the others.
+    - ``off``: no plan.
+
+    ``max_nodes`` is the most parts of a planned answer (the tail of a longer plan is merged) and
+    ``width`` how many parts may be written at a time. An ``outline`` is used by ``auto`` too.
+
+    With ``when="pays"`` the parts of a plan are written at the same time only if that is predicted
+    to be 1.15 times as fast; else one call writes them all, with the plan before it. The prediction
+    begins with ``cost`` (``cost.predictor_of``; None: the proportions of an 8B model on an A100)
+    and is corrected by every answer that passes. "always" divides every plan. With ``race`` a plain
+    answer is begun beside the planner and taken where planning does not pay: nothing is lost then
+    but the tokens of a call that is given up. ``seams`` adds sentences between parts that one more
+    short call writes; ``small`` is a second, faster engine for parts that a ``graph`` calls easy.
 
     Without a plan (the rules say no, a constraint or tools forbid it, the plan cannot be used) the
     request is passed on as it is; the report says why. The answer's ``finish_reason`` is
@@ -35,118 +66,124 @@ class Plan:
     strategy: Strategy = "auto"
     max_nodes: int = 8
     width: int = 8
+    outline: tuple[str, ...] = ()
+    when: When = "pays"
+    race: bool = False
+    seams: bool = False
+    cost: Predictor | StepCost | None = field(default=None, compare=False, repr=False)
+    small: Backend | Handler | None = field(default=None, compare=False, repr=False)
+    known: KnownEngine = field(init=False, compare=False, repr=False)
+    _small: Small | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.strategy not in get_args(Strategy):
-            names = ", ".join(get_args(Strategy))
-            raise InvalidRequest(f"strategy must be one of {names}, got {self.strategy!r}")
+        check_strategy(self.strategy)
+        if self.when not in get_args(When):
+            raise InvalidRequest(f'when is "pays" or "always", got {self.when!r:.40}')
+        object.__setattr__(self, "known", known_engine(self.cost))
+        object.__setattr__(self, "_small", small_of(self.small))
         if not 2 <= self.max_nodes <= 99:
             raise InvalidRequest(f"max_nodes must be from 2 to 99, got {self.max_nodes}")
         if self.width < 1:
             raise InvalidRequest(f"width must be at least 1, got {self.width}")
+        if isinstance(self.outline, str):
+            raise InvalidRequest(
+                f"an outline is a list of titles, got the text {self.outline!r:.60}"
+            )
+        object.__setattr__(self, "outline", tuple(self.outline))
+        if self.outline:
+            graph_of(self.outline)
+            if self.strategy not in ("auto", "template"):
+                raise InvalidRequest(f"an outline is for template or auto, not {self.strategy!r}")
+
+    def choose(self, request: Request) -> Choice:
+        """Return what would be done with the request, and why; no call is made."""
+        return choose(request, self.strategy, max_nodes=self.max_nodes, outline=self.outline)
 
     async def __call__(
         self, request: Request, call_next: Handler, /
     ) -> AsyncGenerator[Event, None]:
         """Answer the request; see ``Middleware``."""
-        loop = asyncio.get_running_loop()
-        start = loop.time()
-        mode, why = self._choose(request)
-        if mode is None:
-            row = StageReport("plan", f"no plan: {why}", 0.0, details=self._details(why))
-            async with aclosing(_plain(request, call_next, row)) as events:
-                async for event in events:
-                    yield event
-            return
-        answer = PlannedAnswer(
-            request.with_documents_inline(),
-            call_next,
-            mode=mode,
-            max_nodes=fitting_nodes(request.sampling.max_tokens, self.max_nodes),
-            width=self.width,
-        )
-        async with aclosing(answer.stream()) as pieces:
-            async for piece in pieces:
-                yield TextDelta(piece)
-        details = self._details(why) | _facts(answer)
-        if not answer.unusable:
-            row = StageReport("plan", _decision(answer), loop.time() - start, details=details)
-            yield Finished(
-                Response(
-                    answer.text,
-                    finish_reason=answer.finish_reason,
-                    usage=answer.usage,
-                    report=request.report.add(row),
-                )
-            )
-            return
-        await answer.calls.cool_down()
-        decision = f"no plan: {answer.unusable}"
-        row = StageReport("plan", decision, loop.time() - start, details=details)
-        again = replace(request, deadline=answer.calls.remaining())
-        async with aclosing(_plain(again, call_next, row, answer.usage)) as events:
+        choice = self.choose(request)
+        match choice.how:
+            case "plain":
+                row = StageReport("plan", f"no plan: {choice.why}", details=said(choice))
+                found = plain_events(request, self.known.watch(call_next), row)
+            case "slots" | "sot":
+                found = slots_events(choice, request, self.known.watch(call_next), self.width)
+            case "outline" | "plan" | "decide":
+                found = self._planned(choice, request, call_next)
+        async with aclosing(found) as events:
             async for event in events:
                 yield event
 
-    def _choose(self, request: Request) -> tuple[Mode | None, str]:
-        if self.strategy == "off":
-            return None, "switched off"
-        if self.strategy == "auto":
-            found = route(request)
-            return ("skeleton" if found.is_planned else None), found.why
-        if why := forbidden(request):
-            return None, why
-        if fitting_nodes(request.sampling.max_tokens, self.max_nodes) < 2:
-            return None, f"max_tokens of {request.sampling.max_tokens} is too small to divide"
-        return self.strategy, "asked for"
+    async def _planned(
+        self, choice: Choice, request: Request, call_next: Handler
+    ) -> AsyncGenerator[Event, None]:
+        inline = request.with_documents_inline()
+        graph = choice.graph
+        limit = len(graph.nodes) if graph else self.max_nodes
+        max_nodes = fitting_nodes(request.sampling.max_tokens, limit)
+        wording: Wording = PlainWords(with_difficulty=True) if self._small else PLAIN_WORDS
+        opening: Opening | None = None
+        if choice.how == "outline":
+            wording = OutlineWords(self.outline)
+        elif choice.how == "decide":
+            wording = DecidingWords()
+            asked = wording.plan(inline.messages, choice.mode, max_nodes)
+            opening = Opening(call_next(replace(inline, messages=asked)), choice.mode)
+        answer = PlannedAnswer(
+            inline,
+            call_next,
+            mode=choice.mode,
+            max_nodes=max_nodes,
+            width=self.width,
+            plan=graph,
+            begun=opening.plan_events() if opening else None,
+            wording=wording,
+            engine=self.known,
+            gate=Gate(self.when),
+            small=self._small,
+            race=self.race and choice.how == "plan",
+            seams=self.seams,
+        )
+        if opening is not None and not await opening.is_plan():
+            async with aclosing(_answered(choice, request, opening)) as events:
+                async for event in events:
+                    yield event
+            return
+        async with aclosing(answer.stream()) as pieces:
+            async for piece in pieces:
+                yield TextDelta(piece)
+        decision = planned_decision(answer)
+        if answer.unusable:
+            decision = f"no plan: {answer.unusable}"
+        details = said(choice) | planned_facts(answer)
+        row = StageReport("plan", decision, answer.calls.seconds, details=details)
+        if answer.unusable:
+            async with aclosing(again_events(request, call_next, answer.calls, row)) as events:
+                async for event in events:
+                    yield event
+            return
+        yield Finished(
+            Response(
+                answer.text,
+                finish_reason=answer.finish_reason,
+                usage=answer.usage,
+                report=request.report.add(row),
+            )
+        )
 
-    def _details(self, why: str) -> dict[str, Any]:
-        return {"strategy": self.strategy, "why": why}
 
-
-async def _plain(
-    request: Request, call_next: Handler, row: StageReport, spent: Usage | None = None
+async def _answered(
+    choice: Choice, request: Request, opening: Opening
 ) -> AsyncGenerator[Event, None]:
-    """Pass the request on with our row; add what a useless plan cost to the response."""
-    request = replace(request, report=request.report.add(row))
-    async with aclosing(call_next(request)) as events:
+    """Pass on the answer that the model gave instead of a plan, with our row where it belongs."""
+    row = StageReport("plan", "no plan: the model answered at once", details=said(choice))
+    async with aclosing(opening.events()) as events:
         async for event in events:
-            if isinstance(event, Finished) and spent:
-                response = event.response
-                event = Finished(replace(response, usage=response.usage + spent))
+            if isinstance(event, Finished):
+                rows = event.response.report.stages
+                at = len(request.report.stages)
+                report = replace(event.response.report, stages=(*rows[:at], row, *rows[at:]))
+                event = Finished(replace(event.response, report=report))
             yield event
-
-
-def _decision(answer: PlannedAnswer) -> str:
-    missing = answer.missing
-    rest = f", without part {', '.join(map(str, missing))}" if missing else ""
-    return f"wrote {len(answer.plan.nodes) - len(missing)} parts at the same time{rest}"
-
-
-def _facts(answer: PlannedAnswer) -> dict[str, Any]:
-    """Return what happened, as plain values; times are seconds since the request began."""
-    return {
-        "nodes": [
-            {
-                "id": work.node.id,
-                "title": work.node.title,
-                "start": work.start,
-                "end": work.end,
-                "tokens": work.num_tokens,
-                "retries": work.num_retries,
-                "continued": work.is_continued,
-                "finish_reason": work.finish_reason,
-                "error": str(work.error) if work.error else None,
-            }
-            for work in sorted(answer.works, key=lambda work: work.node.id)
-        ],
-        "edges": edges(answer.plan),
-        "dropped_edges": list(answer.plan.dropped),
-        "merged": answer.plan.num_merged,
-        "missing": answer.missing,
-        "retries": answer.num_retries,
-        "critical_path": answer.plan.critical_path,
-        "plan_tokens": answer.plan_tokens,
-        "plan_seconds": answer.plan_seconds,
-        "plan_error": str(answer.plan_error) if answer.plan_error else None,
-    }

@@ -77,17 +77,27 @@ _FACT = re.compile(r"^\s*(?:who|when|where|whose|what (?:is|was)|which)\b", re.I
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Whether to plan, and why in a few words."""
+    """Whether to plan, and why in a few words.
+
+    ``is_unsure``: neither yes nor no; the model itself may say. ``share`` is the classifier's
+    probability that the answer is a list of independent parts, None where rules decided.
+    """
 
     is_planned: bool
     why: str
+    is_unsure: bool = False
+    share: float | None = None
 
 
-def forbidden(request: Request) -> str:
-    """Return what makes planning impossible for this request, "" when nothing does."""
+def forbidden(request: Request, *, constrained: bool = False) -> str:
+    """Return what makes planning impossible for this request, "" when nothing does.
+
+    ``constrained``: the request's own constraint is no reason, since its parts keep it.
+    """
     sampling, extra = request.sampling, request.sampling.extra
     last = request.messages[-1]
-    if request.constraint is not None or any(extra.get(name) for name in _FORMATS):
+    is_held = request.constraint is not None and not constrained
+    if is_held or any(extra.get(name) for name in _FORMATS):
         return "the output has a constraint"
     if any(extra.get(name) for name in _TOOLS) or any(m.is_tool for m in request.messages):
         return "tools are in play"

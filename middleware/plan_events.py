@@ -1,0 +1,133 @@
+"""The events of answers that have no plan: plain ones, and those whose parts were known before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from ..planners.calls import Calls
+from ..planners.published import point_pieces, skeleton_messages
+from ..planners.slots import Slot, SlotsAnswer
+from .errors import BackendError, DeadlineExceeded, HeadraceError
+from .outcome import broken, parsed
+from .plan_choice import Choice
+from .plan_forms import Rest
+from .plan_report import said, slots_decision, slots_facts
+from .report import StageReport
+from .types import Event, Finished, Handler, Request, Response, TextDelta, Usage
+
+_SOT_TOKENS = 512  # of every call, as in the released code
+
+
+async def plain_events(
+    request: Request, call_next: Handler, row: StageReport, spent: Usage | None = None
+) -> AsyncGenerator[Event, None]:
+    """Pass the request on with our row; add what a useless plan cost to the response."""
+    request = replace(request, report=request.report.add(row))
+    async with aclosing(call_next(request)) as events:
+        async for event in events:
+            if isinstance(event, Finished) and spent:
+                response = event.response
+                event = Finished(replace(response, usage=response.usage + spent))
+            yield event
+
+
+async def again_events(
+    request: Request, call_next: Handler, calls: Calls, row: StageReport
+) -> AsyncGenerator[Event, None]:
+    """Answer plainly after a plan was given up: with the time that is left and its bill."""
+    await calls.cool_down()
+    again = replace(request, deadline=calls.remaining())
+    async with aclosing(plain_events(again, call_next, row, calls.usage)) as events:
+        async for event in events:
+            yield event
+
+
+async def slots_events(
+    choice: Choice, request: Request, call_next: Handler, width: int
+) -> AsyncGenerator[Event, None]:
+    """Write the parts that are known before the first call, or after the published skeleton."""
+    inline = replace(request.with_documents_inline(), constraint=None)
+    calls = Calls(inline, call_next)
+    pieces, why = choice.pieces, ""
+    if choice.how == "sot":
+        pieces, why = await _published(request, calls)
+        width = max(len(pieces), 1)
+        limit = min(request.sampling.max_tokens or _SOT_TOKENS, _SOT_TOKENS) * width
+        inline = replace(inline, sampling=replace(inline.sampling, max_tokens=limit))
+    answer = SlotsAnswer(inline, call_next, pieces, width=width, check=_check, calls=calls)
+    if not why:
+        async with aclosing(answer.stream()) as texts:
+            async for text in texts:
+                yield TextDelta(text)
+    if unusable := why or answer.unusable:
+        facts = said(choice) | slots_facts(answer)
+        row = StageReport("plan", f"no plan: {unusable}", calls.seconds, details=facts)
+        async with aclosing(again_events(request, call_next, calls, row)) as events:
+            async for event in events:
+                yield event
+        return
+    text = answer.text
+    if answer.failed is not None:
+        rest = await _rest(choice, inline, call_next, answer)
+        text += rest
+        yield TextDelta(rest)
+    row = StageReport(
+        "plan", slots_decision(answer), calls.seconds, details=said(choice) | slots_facts(answer)
+    )
+    response = Response(
+        text,
+        finish_reason=answer.finish_reason if answer.failed is None else "stop",
+        usage=answer.usage,
+        report=request.report.add(row),
+    )
+    if choice.form is not None and request.constraint is not None:
+        value = await asyncio.to_thread(parsed, response, request.constraint)
+        response = replace(response, parsed=value, enforced=answer.enforced)
+    yield Finished(response)
+
+
+async def _published(request: Request, calls: Calls) -> tuple[list[str | Slot], str]:
+    """Return the pieces of a Skeleton-of-Thought answer, or why there are none."""
+    outline = ""
+    try:
+        messages = skeleton_messages(request)
+        async with aclosing(calls.stream(messages, _SOT_TOKENS)) as events:
+            async for event in events:
+                outline += event.text if isinstance(event, TextDelta) else ""
+    except DeadlineExceeded:
+        raise
+    except HeadraceError as error:
+        return [], f"the planner failed: {error}"
+    pieces = point_pieces(request, outline)
+    return pieces, "" if pieces else "the skeleton has no points"
+
+
+async def _rest(choice: Choice, request: Request, call_next: Handler, answer: SlotsAnswer) -> str:
+    """Return what one call writes from the failed part on. Raises BackendError."""
+    index = answer.failed or 0
+    names = [one.name for one in choice.pieces[index:] if isinstance(one, Slot)]
+    error = next((w.error for w in answer.works if w.slot.name == names[0]), None)
+    rest: Rest | None = choice.form.rest(index, answer.text) if choice.form else None
+    if rest is None:
+        raise BackendError(f"{names[0]} could not be written after other parts were sent: {error}")
+    await answer.calls.cool_down()
+    asked = replace(
+        request,
+        messages=rest.messages,
+        constraint=rest.constraint,
+        deadline=answer.calls.remaining(),
+    )
+    text = ""
+    async with aclosing(answer.calls.count(call_next(asked))) as events:
+        async for event in events:
+            text += event.text if isinstance(event, TextDelta) else ""
+    if problem := await asyncio.to_thread(broken, text, rest.constraint):
+        raise BackendError(f"{names[0]} could not be written: {error}; one call for all: {problem}")
+    return rest.join(text)
+
+
+def _check(slot: Slot, text: str) -> str | None:
+    return None if slot.constraint is None else broken(text, slot.constraint)
