@@ -5,32 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..middleware.types import Event, Finished, Handler, Request, Response, TextDelta
 from .calibration import Calibration, num_tokens
 from .speed import Speed, StepCost
 
-_SEGMENT = 16  # pieces of a stream whose time is one observation
+_SEGMENT = 8  # pieces of a stream whose time is one observation
 _MIN_SEGMENT = 4
+_CROWD = 16  # calls; from here on somebody's prompt is read in every segment
 
 
 @dataclass(slots=True)
 class _Call:
-    """A call under way: its prompt (tokens, estimated), its pieces, when they came."""
+    """A call under way; ``prompt`` and ``together`` are estimated tokens.
+
+    ``together`` are the prompts of all calls that waited for their first token while this one did.
+    """
 
     prompt: int
     started: float
+    together: int
     first: float | None = None
     num_pieces: int = 0
+    seen: list[tuple[float, int, float, float]] = field(
+        default_factory=list[tuple[float, int, float, float]]
+    )
+    mark: tuple[float, int, float, float, int] = (0.0, 0, 0.0, 0.0, 0)
 
 
 class KnownEngine:
     """An engine's speed, load and lengths; keep one an engine, for as long as it lives.
 
-    ``cost`` is what is known before the first answer (``headrace.middleware.steps.step_cost``
-    makes it from a device and a model); None is the prior of ``StepCost``. ``has_prefix_cache`` is
-    None where that is not known; tokens that an answer's usage calls cached settle it.
+    ``cost`` is what is known before the first answer (``headrace.middleware.plan_engine`` makes it
+    from a device and a model); None is the prior of ``StepCost``. ``has_prefix_cache`` is None
+    where that is not known; tokens that an answer's usage calls cached settle it. For one event
+    loop at a time.
     """
 
     def __init__(
@@ -43,6 +53,11 @@ class KnownEngine:
         self.num_rows = 0
         self.context = 0
         self.is_known = cost is not None
+        self._prompts = 0  # tokens of all prompts so far
+        self._pending = 0  # and of those whose first token has not come
+        self._num_firsts = 0
+        self._areas = 0.0, 0.0  # of rows and of context over the time
+        self._now = 0.0
 
     @property
     def cost(self) -> StepCost:
@@ -58,61 +73,70 @@ class KnownEngine:
 
         async def handle(request: Request) -> AsyncGenerator[Event, None]:
             loop = asyncio.get_running_loop()
-            call = _Call(sum(num_tokens(m.text) for m in request.messages), loop.time())
-            seen: list[tuple[float, int, float, float]] = []
-            since = loop.time(), 0, 0.0, 0.0
+            prompt = max(sum(num_tokens(m.text) for m in request.messages), 1)
+            call = _Call(prompt, loop.time(), self._pending - self._prompts)
+            self._prompts += prompt
+            self._pending += prompt
             self.num_open += 1
             try:
                 async with aclosing(call_next(request)) as events:
                     async for event in events:
-                        now = loop.time()
                         if isinstance(event, TextDelta):
-                            self._piece(call, now)
-                            if call.num_pieces == 1:
-                                since = now, 1, self.num_rows, self.context
-                            elif call.num_pieces - since[1] >= _SEGMENT:
-                                seen.append(self._segment(since, call, now))
-                                since = now, call.num_pieces, self.num_rows, self.context
+                            self._piece(call, loop.time())
                         elif isinstance(event, Finished):
-                            if call.num_pieces - since[1] >= _MIN_SEGMENT:
-                                seen.append(self._segment(since, call, now))
-                            self._learn(call, seen, event.response, now)
+                            self._end_segment(call, loop.time(), _MIN_SEGMENT)
+                            self._learn(call, event.response)
                         yield event
             finally:
+                self._advance(loop.time())
                 self.num_open -= 1
                 if call.num_pieces:
                     self.num_rows -= 1
                     self.context -= call.prompt + call.num_pieces
+                else:
+                    self._pending -= call.prompt
 
         return handle
 
+    def _advance(self, now: float) -> None:
+        """Add up rows and context over the time; called before either changes."""
+        passed = max(now - self._now, 0.0)
+        rows, context = self._areas
+        self._areas = rows + passed * self.num_rows, context + passed * self.context
+        self._now = now
+
     def _piece(self, call: _Call, now: float) -> None:
-        if call.first is None:
-            call.first = now
-            self.num_rows += 1
-            self.context += call.prompt
+        self._advance(now)
         call.num_pieces += 1
         self.context += 1
+        if call.first is None:
+            call.first = now
+            call.together += self._prompts
+            self._pending -= call.prompt
+            self._num_firsts += 1
+            self.num_rows += 1
+            self.context += call.prompt
+            self._mark(call, now)
+        else:
+            self._end_segment(call, now, _SEGMENT)
 
-    def _segment(
-        self, since: tuple[float, int, float, float], call: _Call, now: float
-    ) -> tuple[float, int, float, float]:
-        """Return seconds, pieces, mean rows and mean context of the stream's last pieces."""
-        start, number, rows, context = since
-        return (
-            now - start,
-            call.num_pieces - number,
-            (rows + self.num_rows) / 2,
-            (context + self.context) / 2,
-        )
+    def _mark(self, call: _Call, now: float) -> None:
+        call.mark = now, call.num_pieces, *self._areas, self._num_firsts
 
-    def _learn(
-        self,
-        call: _Call,
-        seen: list[tuple[float, int, float, float]],
-        response: Response,
-        now: float,
-    ) -> None:
+    def _end_segment(self, call: _Call, now: float, least: int) -> None:
+        """Keep a segment's seconds, pieces, mean rows and mean context."""
+        if call.num_pieces - call.mark[1] < least:
+            return
+        self._advance(now)
+        start, number, rows, context, num_firsts = call.mark
+        seconds = now - start
+        is_clean = num_firsts == self._num_firsts or self.num_open > _CROWD
+        if seconds > 0 and is_clean:  # else somebody's prompt was read in between
+            mean = (self._areas[0] - rows) / seconds, (self._areas[1] - context) / seconds
+            call.seen.append((seconds, call.num_pieces - number, *mean))
+        self._mark(call, now)
+
+    def _learn(self, call: _Call, response: Response) -> None:
         """Observe one call's steps; a piece of its stream may be more than a token, or less."""
         usage = response.usage
         if usage.cached_tokens:
@@ -122,12 +146,13 @@ class KnownEngine:
         new = max((usage.prompt_tokens or call.prompt) - usage.cached_tokens, 0)
         if call.first is not None:
             wait = waited if isinstance(waited, float) else 0.0
-            self.speed.observe_first(new, call.first - call.started - wait)
+            together = max(call.together / call.prompt, 1.0)
+            self.speed.observe_first(round(new * together), call.first - call.started - wait)
         if call.num_pieces < 2:
             return
         tokens = usage.completion_tokens - usage.forced_tokens
         each = tokens / call.num_pieces if tokens > 0 else 1.0
         each = min(max(each, 0.5), 8.0)  # more: reasoning that was not streamed
-        for seconds, pieces, rows, context in seen:
+        for seconds, pieces, rows, context in call.seen:
             self.speed.observe_step(rows, context, seconds / (pieces * each))
             self.is_known = True

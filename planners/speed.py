@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 from ..middleware.errors import InvalidRequest
 
 KEPT = 200  # steps; older ones are forgotten
-_ODD = 30.0, 4.0  # so many times above or below what is expected is left out, first and then
-_RIDGE = 0.25  # the prior weighs as much as a quarter of an observation
+_ODD = 30.0, 8.0  # so many times above or below what is expected is left out, first and then
+_RIDGE = 0.05  # the prior weighs as much as a twentieth of an observation
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,233 @@
+"""When a plan's parts are written at the same time, and what happens otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from engine import PLAIN, Cost, Reply, SimulatedEngine, calls_of, handler, planned, run_virtual
+
+from headrace.middleware.cost import Predictor, Roofline, hardware, shape_of
+from headrace.middleware.errors import BackendError, InvalidRequest
+from headrace.middleware.plan import Plan
+from headrace.middleware.types import Event, Finished, Request, Response, TextDelta
+from headrace.planners.speed import StepCost
+
+LIST = "What are the benefits of regular exercise?"
+THREE = "1. Heart\n2. Mood\n3. Sleep\n"
+CHAIN = "@plan\n1|Alpha|~8\n2|Beta|<1|~8\n3|Gamma|<2|~8\n4|Delta|<3|~8\n@end\n"
+LONG = "@plan\n" + "".join(
+    f"{i}|Part number {i} has a title of many words|~8\n" for i in range(1, 5)
+)
+FLAT = "@plan\n1|Alpha|~8\n2|Beta|~8\n3|Gamma|~8\n4|Delta|~8\n@end\n"
+
+
+def words(n: int, word: str = "w") -> str:
+    return " ".join(f"{word}{i}" for i in range(n)) + "."
+
+
+def answer(
+    engine: SimulatedEngine, stage: Plan, question: str = LIST
+) -> tuple[list[tuple[float, str]], Response]:
+    """Return the pieces with their times, and the response."""
+
+    async def main() -> tuple[list[tuple[float, str]], Response]:
+        loop = asyncio.get_running_loop()
+        pieces: list[tuple[float, str]] = []
+        async for event in stage(Request.of(question), handler(engine)):
+            if isinstance(event, TextDelta):
+                pieces.append((loop.time(), event.text))
+            elif isinstance(event, Finished):
+                return pieces, event.response
+        raise AssertionError("no Finished")
+
+    pieces, response = run_virtual(main())
+    assert "".join(text for _, text in pieces) == response.text
+    return pieces, response
+
+
+def details(response: Response) -> dict[str, Any]:
+    row = response.report.stage("plan")
+    assert row is not None
+    return dict(row.details)
+
+
+def test_a_chain_is_written_by_one_call_that_keeps_the_plan() -> None:
+    rest = "2. **Beta**: b.\n\n3. **Gamma**: c.\n\n4. **Delta**: d."
+    engine = SimulatedEngine(planned(CHAIN, {1: words(40, "a")}, plain=rest))
+    _, response = answer(engine, Plan("graph"))
+    planner, first, one = engine.log
+    assert response.text == f"1. **Alpha**: {words(40, 'a')}\n\n{rest}"
+    assert one.request.messages[:1] == first.request.messages[:1] == planner.request.messages
+    assert one.request.messages[1].text == CHAIN.strip()
+    assert words(40, "a") in one.request.messages[-1].text
+    assert details(response)["decision"] == "one call"
+    assert "chain" in details(response)["decision_why"]
+    assert details(response)["missing"] == []
+    assert response.finish_reason == "stop"
+
+
+def test_always_divides_a_chain_too() -> None:
+    engine = SimulatedEngine(planned(CHAIN))
+    _, response = answer(engine, Plan("graph", when="always"))
+    assert len(engine.log) == 1 + 4
+    assert details(response)["decision"] == "parallel"
+
+
+def test_the_head_of_a_chain_is_read_while_the_plan_still_arrives() -> None:
+    engine = SimulatedEngine(planned(CHAIN + words(60), {1: words(40, "a")}))
+    pieces, _ = answer(engine, Plan("graph"))
+    planner = engine.log[0]
+    assert planner.ended is not None
+    assert pieces[0][0] < planner.ended / 2
+
+
+def test_what_pays_is_known_before_the_plan_has_ended() -> None:
+    engine = SimulatedEngine(planned(FLAT + words(60), {i: words(80, f"n{i}x") for i in range(9)}))
+    _, response = answer(engine, Plan("graph"))
+    planner, *parts = engine.log
+    assert planner.ended is not None
+    assert sum(part.submitted < planner.ended for part in parts) == 4
+    assert details(response)["decision"] == "parallel"
+
+
+def test_an_engine_without_a_batch_is_known_after_one_answer() -> None:
+    """Before anything was observed a batch is expected to be nearly free (docs: the prior)."""
+    texts = {i: words(80, f"n{i}x") for i in range(1, 5)}
+    stage = Plan("graph")
+    cost = Cost(step=0.001, row=0.030)
+    first = SimulatedEngine(planned(LONG, texts), cost=cost)
+    assert details(answer(first, stage)[1])["decision"] == "parallel"
+    second = SimulatedEngine(planned(LONG, texts), cost=cost)
+    _, response = answer(second, stage)
+    assert details(response)["decision"] == "one call"
+    assert "gain" in details(response)["decision_why"]
+
+
+def test_costs_that_were_given_decide_the_first_answer() -> None:
+    engine = SimulatedEngine(planned(FLAT))
+    stage = Plan("graph", cost=StepCost(step=0.001, row=0.030))
+    assert details(answer(engine, stage)[1])["decision"] == "one call"
+
+
+def test_a_roofline_gives_the_costs() -> None:
+    llama = Predictor(Roofline(shape_of("llama-3.1-8b"), hardware("A100")))
+    known = Plan(cost=llama).known.cost
+    grows = known.seconds(32, 32 * 600) / known.seconds(1, 600)
+    assert 1.05 < grows < 1.3  # design note 4.1: 1.15
+    assert known.prefill < known.step
+
+
+def test_predicted_and_actual_times_agree_once_the_engine_is_known() -> None:
+    cost = Cost(step=0.020, row=0.001, prefill=0.0002)
+    stage = Plan("graph")
+    for _ in range(8):
+        texts = {i: words(70, f"n{i}x") for i in range(1, 5)}
+        found = details(answer(SimulatedEngine(planned(LONG, texts), cost=cost), stage)[1])
+    assert found["predicted_seconds"] == pytest.approx(found["actual_seconds"], rel=0.25)
+    plain = SimulatedEngine(lambda request: words(4 * 70), cost=cost)
+    answer(plain, Plan("off"))
+    assert found["sequential_seconds"] == pytest.approx(plain.log[0].ended, rel=0.05)
+    assert found["speedup"] == pytest.approx(
+        (plain.log[0].ended or 0) / found["actual_seconds"], rel=0.05
+    )
+
+
+def test_lengths_are_learnt() -> None:
+    stage = Plan("skeleton")
+    texts = {i: words(30, f"n{i}x") for i in range(1, 4)}
+    limits = []
+    for _ in range(6):
+        engine = SimulatedEngine(planned(THREE, texts))
+        answer(engine, stage)
+        limits.append(calls_of(engine, 1)[0].request.sampling.max_tokens)
+    assert limits[0] == 188
+    assert limits == sorted(limits, reverse=True)
+    assert 80 < limits[-1] < 130  # 1.5 * 30 / 80 of 80, + 32, from above
+
+
+def test_the_race_gives_a_chain_the_plain_answer() -> None:
+    text = words(200)
+    engine = SimulatedEngine(planned(CHAIN, plain=text))
+    _, response = answer(engine, Plan("graph", race=True))
+    plain = SimulatedEngine(lambda request: text)
+    answer(plain, Plan("off"))
+    assert response.text == text
+    assert details(response)["decision"] == "plain"
+    assert engine.log[0].ended == pytest.approx(plain.log[0].ended)
+    assert response.usage.num_calls == 2
+
+
+def test_the_race_costs_a_flat_plan_one_call_that_is_given_up() -> None:
+    texts = {i: words(60, f"n{i}x") for i in range(1, 5)}
+    engine = SimulatedEngine(planned(FLAT, texts, plain=words(300)))
+    _, response = answer(engine, Plan("graph", race=True))
+    assert "1. **Alpha**: n1x0" in response.text
+    assert "w0" not in response.text
+    outcomes = [record.outcome for record in engine.log]
+    assert outcomes.count("cancelled") == 1
+    assert outcomes.count("finished") == 5
+
+
+def test_a_short_plain_answer_wins_the_race() -> None:
+    engine = SimulatedEngine(planned(Reply(FLAT, delay=1)))
+    _, response = answer(engine, Plan("graph", race=True))
+    assert response.text == PLAIN
+    assert {record.outcome for record in engine.log} == {"finished", "cancelled"}
+
+
+@pytest.mark.parametrize(
+    "plan", ["Sure!", Reply(FLAT, after=2, error=BackendError("down", retryable=True))]
+)
+def test_a_useless_plan_costs_nothing_in_a_race(plan: Reply | str) -> None:
+    engine = SimulatedEngine(planned(plan, plain=words(50)))
+    _, response = answer(engine, Plan("graph", race=True))
+    assert response.text == words(50)
+    assert len(engine.log) == 2
+
+
+def test_a_rival_that_fails_leaves_the_plan() -> None:
+    broken = Reply("a b", after=1, error=BackendError("gone"))
+    engine = SimulatedEngine(planned(FLAT, plain=broken))
+    _, response = answer(engine, Plan("graph", race=True))
+    assert "4. **Delta**: Text of part 4." in response.text
+
+
+def test_a_wrong_option_is_refused() -> None:
+    kind: Any = "never"
+    with pytest.raises(InvalidRequest, match="never"):
+        Plan(when=kind)
+
+
+def test_other_requests_narrow_an_answer() -> None:
+    """TAPER: what a branch costs all others bounds the branches."""
+    texts = {i: words(60, f"n{i}x") for i in range(1, 9)}
+    eight = "@plan\n" + "".join(f"{i}|Title{i}|~6\n" for i in range(1, 9)) + "@end"
+    engine = SimulatedEngine(planned(eight, texts, plain=words(2000)), slots=500)
+    stage = Plan("graph", when="always", cost=StepCost(step=0.01, row=0.001))
+
+    async def plain() -> None:
+        async for _ in plain_events(stage, engine):
+            pass
+
+    async def main() -> int:
+        others = [asyncio.create_task(plain()) for _ in range(40)]
+        await asyncio.sleep(0.5)
+        async for _ in stage(Request.of(LIST), handler(engine)):
+            pass
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        return 0
+
+    run_virtual(main())
+    spans = [(r.submitted, r.ended or 0.0) for i in range(1, 9) for r in calls_of(engine, i)]
+    assert len(spans) == 8
+    assert max(sum(a <= start < b for a, b in spans) for start, _ in spans) == 1
+
+
+def plain_events(stage: Plan, engine: SimulatedEngine) -> AsyncGenerator[Event, None]:
+    """A plain request that the same engine answers beside the planned one."""
+    return stage.known.watch(handler(engine))(Request.of("Who?"))
