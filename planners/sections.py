@@ -134,6 +134,8 @@ class Sections:
     def start(self) -> None:
         """Start what may start: called whenever a line arrived or a part ended."""
         self._judge()
+        if self._is_leading is None and self._schedule.num_waiting:
+            self._begin_lead()
         self._schedule.width = self._width()
         for node in self._schedule.take(self._join.head):
             self._launch(node)
@@ -222,8 +224,6 @@ class Sections:
         self._join.gather(node)
 
     def _launch(self, node: Node) -> None:
-        if self._is_leading is None:
-            self._begin_lead()
         others = tuple(other.id for other in self.plan.nodes if other.id > node.id)
         covers = others if self._join.is_whole(node.id) else ()
         work = Work(node, self.calls.seconds, self.calls, covers=covers)
@@ -265,6 +265,7 @@ class Sections:
     async def _rescue(self, work: Work) -> None:
         """Write a part once more when it is its turn, knowing everything before it."""
         node = work.node
+        self._join.reset(node.id)
         if self._join.head != node.id:
             self._schedule.stall(node.id)
             self._turns[node.id] = asyncio.get_running_loop().create_future()

@@ -70,7 +70,8 @@ class Writer:
         work.error, work.flaw = None, ""
         if not left:
             work.finish_reason = "length"
-        messages = ask("")
+        is_begun = self.join.written(id) and not self.join.reset(id)
+        messages = self._go_on(work, ask) if is_begun else ask("")
         while left:
             try:
                 response = await self._call(work, messages, left)
