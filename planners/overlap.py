@@ -34,10 +34,16 @@ class Overlap:
         tail = self._before[-_MAX:]
         return "" if is_again or held in tail else self.flush()
 
-    def flush(self) -> str:
-        """Return what is new in all that is held: the text ended, or it is clear what it is."""
+    def flush(self, *, is_broken: bool = False) -> str:
+        """Return what is new in all that is held: the text ended, or it is clear what it is.
+
+        ``is_broken``: the engine failed, so that what may be a repetition is better asked for again
+        than shown.
+        """
         text, self._held = self._held or "", None
         held = text.lstrip()
+        if (is_broken or len(held) >= _MIN) and held in self._before[-_MAX:]:
+            return ""
         same = self._same(held)
         shortest, longest = _RESTART
         enough = max(shortest, min(longest, len(self._before) // 2))

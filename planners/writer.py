@@ -112,12 +112,13 @@ class Writer:
     async def _call(self, work: Work, messages: tuple[Message, ...], max_tokens: int) -> Response:
         id = work.node.id
         overlap, thoughts = self._overlaps.pop(id, None), Thoughts()
-        num_pieces = 0
+        num_pieces, is_broken = 0, True
         async with aclosing(work.calls.stream(messages, max_tokens)) as events:
             try:
                 async for event in events:
                     if isinstance(event, Finished):
                         num_pieces = event.response.usage.completion_tokens or num_pieces
+                        is_broken = False
                         return event.response
                     if not num_pieces:
                         self.began()
@@ -129,7 +130,7 @@ class Writer:
                 work.num_tokens += num_pieces
                 text = thoughts.flush()
                 if overlap is not None:
-                    text = overlap.feed(text) + overlap.flush()
+                    text = overlap.feed(text) + overlap.flush(is_broken=is_broken)
                 self.send(self.join.feed(id, text))
         raise BackendError("the engine's stream ended before the answer did", retryable=True)
 
