@@ -20,6 +20,7 @@ from .openai_urls import normalize_base_url, shown_url
 
 Outcome = tuple[int, Event | HeadraceError]
 
+_SHARES_PREFIXES = ("vllm", "sglang")  # in blocks for all requests; llama-server: a cache a slot
 _POLL_SECONDS = 0.1  # how soon a cancelled job is noticed
 _OURS = frozenset({"stream", "stream_options", "model", "messages"})
 
@@ -76,20 +77,22 @@ class OpenAIBackend:
                 raise ModelUnavailable(f"{self._url} lists no model; name one with model=")
             model = self._model or str(listed[0].id)
             entry = next((entry for entry in listed if entry.id == model), None)
+            self._owner = str(getattr(entry, "owned_by", None) or "")
             self._capabilities = Capabilities(
                 name="openai",
                 model=model,
                 max_concurrency=self._max_concurrency,
                 constraints=frozenset(get_args(ConstraintKind)),
                 context_length=_context_length(entry),
+                has_prefix_cache=self._owner in _SHARES_PREFIXES,
             )
-            self._owner = str(getattr(entry, "owned_by", None) or "")
         server = self._constraints.server
         if server is not None and not self._capabilities.engine:
             self._capabilities = replace(
                 self._capabilities,
                 engine=f"{server.dialect} {server.version}".rstrip(),
                 context_length=self._capabilities.context_length or server.context_length,
+                has_prefix_cache=server.dialect in _SHARES_PREFIXES,
             )
         return self._capabilities
 

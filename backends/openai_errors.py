@@ -49,6 +49,7 @@ def translate(
         return BackendError(
             f"no answer from {url} in time; raise the timeout, or check the server's load",
             retryable=True,
+            may_have_run=not _never_connected(error),
         )
     if isinstance(error, openai.APIStatusError):
         return _status(error, url, scrub, constrained)
@@ -130,7 +131,14 @@ def _status(
         f"{url} failed with status {status}: {said}",
         retryable=not final and (status in (408, 409, 425, 429) or status >= 500),
         retry_after=wait,
+        may_have_run=status in (502, 504),  # a gateway that lost sight of the engine
     )
+
+
+def _never_connected(error: BaseException) -> bool:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return type(error).__name__ in ("ConnectTimeout", "PoolTimeout")
 
 
 def _cause(error: BaseException) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..backends.base import Backend
@@ -20,6 +21,7 @@ from .errors import (
     ModelUnavailable,
     UnsupportedConstraint,
 )
+from .hedging import hedged
 from .identity import identity
 from .lane import Lane, Options
 from .queueing import Order, priority
@@ -42,8 +44,12 @@ class Dispatcher:
     them goes first (``tags["priority"]`` is "interactive", the default, or "bulk"). ``retries`` is
     how often a request is sent again after a retryable failure: after the engine's Retry-After,
     for which nobody is sent, else after exponential back-off with full jitter, and only before
-    the first event: text that was already streamed is never repeated. ``breaker`` says when to
-    leave a failing engine alone, None for never.
+    the first event: text that was already streamed is never repeated. With ``resend``, that goes
+    for what the engine may have taken too (a time-out, 502, 504), and may be billed twice.
+    ``breaker`` says when to leave a failing engine alone, None for never.
+
+    ``hedge`` is after how many seconds without any event the next engine is asked as well (the
+    same one, if there is no other): the first to begin is heard, the other is closed. None: never.
 
     With ``coalesce``, requests that are the same and deterministic (temperature 0 or a seed, no
     tools) share one answer while it is under way; ``cache`` also keeps it for later.
@@ -60,6 +66,8 @@ class Dispatcher:
         max_queue: int = 1024,
         retries: int = 2,
         order: Order | None = None,
+        resend: bool = False,
+        hedge: float | None = None,
         breaker: Breaker | None = PATIENT,
         coalesce: bool = True,
         cache: Cache | None = None,
@@ -68,7 +76,10 @@ class Dispatcher:
         if not self.backends:
             raise InvalidRequest("a dispatcher needs at least one engine, got none")
         self.backend = self.backends[0]
-        self._options = Options(window, max_queue, retries, order or Order(), breaker)
+        if hedge is not None and hedge <= 0:
+            raise InvalidRequest(f"hedge is a number of seconds above 0, got {hedge}")
+        self._options = Options(window, max_queue, retries, order or Order(), breaker, resend)
+        self._hedge = hedge
         self._coalesce = coalesce
         self._cache = cache
         self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Lane, ...]] = (
@@ -156,14 +167,33 @@ class Dispatcher:
         flights = self._flights.setdefault(loop, Flights())
         return flights.join(key, request, deadline, lambda alone: self._answer(alone, None))
 
-    async def _answer(
-        self, request: Request, deadline: float | None
-    ) -> AsyncGenerator[Event, None]:
-        """Ask one engine after the other, until one begins to answer."""
+    def _answer(self, request: Request, deadline: float | None) -> AsyncGenerator[Event, None]:
+        """Ask one engine after the other, and with a hedge two at a time."""
         loop = asyncio.get_running_loop()
         if loop not in self._lanes:
             self._lanes[loop] = tuple(Lane(one, self._options) for one in self.backends)
         lanes = self._lanes[loop]
+        if self._hedge is None:
+            return self._in_order(lanes, request, deadline)
+        return self._hedged(lanes, request, deadline, self._hedge)
+
+    async def _hedged(
+        self, lanes: Sequence[Lane], request: Request, deadline: float | None, seconds: float
+    ) -> AsyncGenerator[Event, None]:
+        """Ask in order, and after so many seconds also in the order that begins with the next."""
+        events = hedged(
+            lambda: self._in_order(lanes, request, deadline),
+            lambda: self._in_order((*lanes[1:], lanes[0]), request, deadline),
+            seconds,
+        )
+        async with aclosing(events) as stream:
+            async for event, num_asked in stream:
+                yield _told(event, "two were asked", {"hedged": True}) if num_asked > 1 else event
+
+    async def _in_order(
+        self, lanes: Sequence[Lane], request: Request, deadline: float | None
+    ) -> AsyncGenerator[Event, None]:
+        """Ask one engine after the other, until one begins to answer."""
         failures: list[HeadraceError] = []
         for number, lane in enumerate(lanes, 1):
             events = lane.answer(request, deadline, is_last=number == len(lanes))
@@ -173,25 +203,29 @@ class Dispatcher:
                 failures.append(error)
                 continue
             try:
-                yield _told(first, failures)
+                yield _with_failures(first, failures)
                 async for event in events:
-                    yield _told(event, failures)
+                    yield _with_failures(event, failures)
             finally:
                 await events.aclose()
             return
         raise _none_answered(failures)
 
 
-def _told(event: Event, failures: Sequence[HeadraceError]) -> Event:
+def _with_failures(event: Event, failures: Sequence[HeadraceError]) -> Event:
     """Write into the report which engines were asked before."""
-    if not failures or not isinstance(event, Finished):
+    if not failures:
+        return event
+    said = [str(error) for error in failures]
+    return _told(event, f"after {len(failures)} that failed", {"failed": said})
+
+
+def _told(event: Event, said: str, details: Mapping[str, Any]) -> Event:
+    """Add something to the last row of the report, which is the dispatcher's."""
+    if not isinstance(event, Finished):
         return event
     *rows, last = event.response.report.stages
-    row = replace(
-        last,
-        decision=f"{last.decision}, after {len(failures)} that failed",
-        details={**last.details, "failed": [str(error) for error in failures]},
-    )
+    row = replace(last, decision=f"{last.decision}, {said}", details={**last.details, **details})
     report = replace(event.response.report, stages=(*rows, row))
     return Finished(replace(event.response, report=report))
 

@@ -35,15 +35,22 @@ class BackendError(HeadraceError):
     """The engine failed or refused.
 
     ``retryable`` tells whether the same request may succeed later; ``retry_after`` is the
-    engine's own hint in seconds, None when it gave none.
+    engine's own hint in seconds, None when it gave none. ``may_have_run``: the engine may have
+    taken the request and be answering it, so that sending it again may be billed twice.
     """
 
     def __init__(
-        self, message: str, *, retryable: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        may_have_run: bool = False,
     ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.retry_after = retry_after
+        self.may_have_run = may_have_run
 
 
 class Overloaded(BackendError):

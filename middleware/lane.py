@@ -35,6 +35,7 @@ class Options:
     retries: int
     order: Order
     breaker: Breaker | None
+    resend: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("window", 0), ("max_queue", 1), ("retries", 0)):
@@ -138,7 +139,11 @@ class Lane:
                 first = await anext(events)
             except BackendError as error:
                 wait = self._wait(error, attempt)
-                is_over = attempt == self._options.retries or not error.retryable
+                is_over = (
+                    attempt == self._options.retries
+                    or not error.retryable
+                    or (error.may_have_run and not self._options.resend)
+                )
                 if is_over or wait > LONGEST_WAIT or self._circuit.wait(_now()) > 0:
                     raise
                 if not asks_to_wait(error):

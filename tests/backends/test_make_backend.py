@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from headrace.backends import OpenAIBackend, TransformersBackend, make_backend
-from headrace.middleware.errors import InvalidRequest
+from headrace.middleware.errors import HeadraceError, InvalidRequest
 
 
 @pytest.mark.parametrize("name", [None, "transformers"])
@@ -18,10 +18,18 @@ def test_a_url_is_a_server() -> None:
     assert isinstance(make_backend("http://localhost:8000", "tiny"), OpenAIBackend)
 
 
-@pytest.mark.parametrize("name", ["vllm", "", "localhost:8000"])
+@pytest.mark.parametrize("name", ["vLLM!", "", "localhost:8000"])
 def test_anything_else_is_refused_with_the_choices(name: str) -> None:
     with pytest.raises(InvalidRequest, match="transformers"):
         make_backend(name)
+
+
+def test_vllm_needs_a_model_and_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidRequest, match="needs a model"):
+        make_backend("vllm")
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(HeadraceError, match=r"headrace\[vllm\]"):
+        make_backend("vllm", "smollm2")
 
 
 def test_making_a_backend_imports_no_engine() -> None:

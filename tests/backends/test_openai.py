@@ -214,6 +214,14 @@ async def test_the_key_comes_from_the_environment(
     assert server.keys == ["Bearer from-env", "Bearer none"]
 
 
+@pytest.mark.parametrize(("owner", "shares"), [("vllm", True), ("llamacpp", False)])
+async def test_a_server_with_one_prefix_cache_for_all_is_known_by_its_list(
+    owner: str, shares: bool, server: Server, make: Make
+) -> None:
+    server.models = [{"id": "m", "object": "model", "created": 0, "owned_by": owner}]
+    assert (await make(server.url).capabilities()).has_prefix_cache is shares
+
+
 async def test_capabilities_come_from_the_list_of_models(server: Server, make: Make) -> None:
     server.models = [{"id": "a"}, {"id": "b", "max_model_len": 4096}]
     assert (await make(server.url).capabilities()).model == "a"

@@ -119,6 +119,7 @@ async def test_a_server_says_what_it_is(
     said: dict[str, Any] = next(iter(ENGINES[engine].pages.values()), {})
     version = said.get("version") or said.get("build_info", "")
     assert capabilities.engine == f"{engine} {version}".rstrip()
+    assert capabilities.has_prefix_cache is (engine in ("vllm", "sglang"))
     assert len(server.asked) == {"tgi": 3, "openai": 0}.get(engine, 1)  # once for all
     assert len(server.bodies) == 1 + 3  # one sentinel for all
     known = {"llama.cpp": 2048, "tgi": 4096}
