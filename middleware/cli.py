@@ -16,6 +16,7 @@ from .cli_constrain import constrain_app
 from .cli_context import context
 from .cli_engines import serve_engine
 from .cli_roofline import roofline
+from .cli_serve import serve
 from .errors import HeadraceError, InvalidRequest, Truncated
 from .terminal import print_json, print_table, print_text, say
 
@@ -77,6 +78,7 @@ app.command()(context)
 app.command()(recover)
 app.add_typer(constrain_app, name="constrain")
 app.command()(serve_engine)
+app.command()(serve)
 app.command()(roofline)
 
 

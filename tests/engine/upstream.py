@@ -57,6 +57,7 @@ def running(script: Script) -> Iterator[Upstream]:
     """Run a server on a free port of the loopback for as long as the block lasts."""
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
+    sock.listen()
     state = Upstream(f"http://127.0.0.1:{sock.getsockname()[1]}/v1", script)
     methods = ["GET", "POST", "DELETE", "PUT", "PATCH"]
     app = Starlette(routes=[Route("/{path:path}", state.answer, methods=methods)])

@@ -1,0 +1,215 @@
+"""One request: read, changed as its policy says, sent on, and its answer passed back."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..errors import HeadraceError
+from ..wrap_bodies import Kind, kind_of
+from ..wrap_prepare import Prepared, prepare
+from . import pipelined
+from .config import Config, Policy
+from .errors import Failure, failure_of
+from .events import Counts
+from .metrics import Record
+from .relay import is_stream, pass_on, relay
+from .sending import Headers, Sending
+from .tracing import Tracer
+from .upstream import Upstream, address, headers_for, key_of
+
+FIELD = "headrace"
+_log = logging.getLogger("headrace.proxy")
+_REFUSES = (400, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request as it came, with its whole body."""
+
+    method: str
+    path: str
+    query: bytes
+    headers: Headers
+    body: bytes
+
+
+@dataclass
+class Routes:
+    """Answers calls. ``uncounted`` are servers that do not know ``stream_options``."""
+
+    upstream: Upstream = field(default_factory=Upstream)
+    engines: pipelined.Engines = field(default_factory=pipelined.Engines)
+    tracer: Tracer = field(default_factory=Tracer)
+    uncounted: set[str] = field(default_factory=set[str])
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.upstream.close()
+        await self.engines.close()
+
+    async def answer(self, config: Config, call: Call, sending: Sending, record: Record) -> None:
+        """Answer a call and note what happened. Raises Failure as long as nothing was sent."""
+        kind = kind_of(call.path) if call.method == "POST" else None
+        body = _json(call.body) if kind else None
+        if kind is None or body is None:
+            await self._pass_on(config, call, sending)
+            return
+        record.route, record.model = kind, str(body.get("model") or "")
+        record.is_stream = body.get("stream") is True
+        record.policy, policy = config.policy(record.model)
+        counts = Counts()
+        with self.tracer.span(config, record, body, call.headers) as onward:
+            try:
+                policy = _asked(policy, body)
+                prepared = await _prepared(kind, body, policy, record, sending)
+                if prepared.decision == "changed":
+                    counts.block = _block(prepared, record)
+                seconds = config.keepalive if record.is_stream else 0.0
+                async with sending.kept_alive(seconds):
+                    if kind == "chat" and pipelined.is_pipelined(policy, prepared.body):
+                        key = key_of(config, call.headers)
+                        engine = await self.engines.get(config, record.model, key)
+                        more = await pipelined.answer(
+                            sending, engine, policy, prepared.body, counts
+                        )
+                        record.stages += more
+                    else:
+                        raw = call.body if prepared.body is body else None
+                        await self._relay(config, call, sending, prepared, raw, counts, onward)
+            except Failure as failure:
+                record.error = failure.code
+                if sending.status:  # comments were sent, so the status is gone
+                    await sending.end(failure.event)
+                else:
+                    raise
+            finally:
+                record.status = sending.status or record.status
+                record.prompt_tokens = counts.prompt_tokens
+                record.completion_tokens = counts.completion_tokens
+                record.cached_tokens = counts.cached_tokens
+                self.tracer.end(record, counts)
+
+    async def _pass_on(self, config: Config, call: Call, sending: Sending) -> None:
+        url = address(config, call.path, call.query)
+        headers = headers_for(config, call.headers, plain=False)
+        async with self.upstream.answer(config, call.method, url, headers, call.body) as response:
+            await pass_on(sending, response, config)
+
+    async def _relay(
+        self,
+        config: Config,
+        call: Call,
+        sending: Sending,
+        prepared: Prepared,
+        raw: bytes | None,
+        counts: Counts,
+        onward: Mapping[str, str],
+    ) -> None:
+        """Send a body on, as it came (``raw``) if nothing of it was changed."""
+        body = dict(prepared.body)
+        if FIELD in body:
+            del body[FIELD]
+            raw = None
+        plain = json.dumps(body).encode() if raw is None else raw
+        counts.is_hidden = self._is_counted(config, call.path, body)
+        url = address(config, call.path, call.query)
+        headers = [one for one in headers_for(config, call.headers, plain=True)
+                   if one[0].decode("latin-1") not in onward]  # fmt: skip
+        headers += [(name.encode(), value.encode()) for name, value in onward.items()]
+        streams = body.get("stream") is True
+
+        async def once(content: bytes, *, is_last: bool) -> bool:
+            async with self.upstream.answer(
+                config, "POST", url, headers, content, is_stream=streams
+            ) as response:
+                if response.status_code in _REFUSES and not is_last:
+                    said = await response.aread()
+                    if b"stream_options" in said:
+                        return False
+                counts.is_hidden = counts.is_hidden and is_stream(response)
+                await relay(sending, response, config, counts)
+                return True
+
+        if counts.is_hidden:
+            given: Any = body.get("stream_options")
+            options: dict[str, Any] = {**(given or {}), "include_usage": True}
+            asking = json.dumps({**body, "stream_options": options}).encode()
+            if await once(asking, is_last=False):
+                return
+            self.uncounted.add(config.backend)
+            counts.is_hidden = False
+        await once(plain, is_last=True)
+
+    def _is_counted(self, config: Config, path: str, body: Mapping[str, Any]) -> bool:
+        """Whether we ask the server to count the tokens of a stream that nobody else asks for."""
+        if not config.count_usage or body.get("stream") is not True:
+            return False
+        if kind_of(path) not in ("chat", "completions") or config.backend in self.uncounted:
+            return False
+        options = body.get("stream_options")
+        return options is None or (
+            isinstance(options, dict) and not cast("Any", options).get("include_usage")
+        )
+
+
+def _json(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a body, None for anything else, which the server shall refuse."""
+    try:
+        found: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _asked(policy: Policy, body: Mapping[str, Any]) -> Policy:
+    if FIELD not in body:
+        return policy
+    try:
+        return policy.merged(body[FIELD], remote=True)
+    except HeadraceError as error:
+        raise failure_of(error) from error
+
+
+async def _prepared(
+    kind: Kind, body: dict[str, Any], policy: Policy, record: Record, sending: Sending
+) -> Prepared:
+    started = time.perf_counter()
+    try:
+        prepared = await prepare(kind, body, policy)
+    except HeadraceError as error:
+        raise failure_of(error) from error
+    record.decision = prepared.decision
+    record.stage_seconds = time.perf_counter() - started
+    sending.extra = [(b"x-headrace-decision", prepared.decision.encode())]
+    if prepared.decision in ("off", "unread"):
+        return prepared
+    rows = prepared.report.stages
+    record.stages = tuple(f"{row.stage}: {row.decision}" for row in rows)
+    if prepared.decision == "failed":
+        _log.warning("sent as it came: %s", "; ".join(record.stages)[:300])
+    if (tokens := prepared.tokens) is not None:
+        record.tokens_before, record.tokens_after = tokens
+        sending.extra += [
+            (b"x-headrace-tokens-before", str(tokens[0]).encode()),
+            (b"x-headrace-tokens-after", str(tokens[1]).encode()),
+            (b"x-headrace-tokens-saved", str(tokens[0] - tokens[1]).encode()),
+        ]
+    sending.extra.append((b"x-headrace-seconds", f"{record.stage_seconds:.4f}".encode()))
+    return prepared
+
+
+def _block(prepared: Prepared, record: Record) -> dict[str, Any]:
+    """Return what stands in the usage of a changed request."""
+    return {
+        "tokens_before": record.tokens_before,
+        "tokens_after": record.tokens_after,
+        "tokens_saved": record.tokens_saved,
+        "stages": [
+            {"stage": row.stage, "decision": row.decision} for row in prepared.report.stages
+        ],
+    }
