@@ -236,10 +236,9 @@ def check(request: Request, capabilities: Capabilities) -> None:
 
 
 async def _get(ticket: Ticket, deadline: float | None, request: Request) -> Event | HeadraceError:
-    if deadline is None:
-        return await ticket.events.get()
     try:
-        return await asyncio.wait_for(ticket.events.get(), deadline - _now())
+        async with asyncio.timeout_at(deadline):  # wait_for may lose a cancellation (Python 3.11)
+            return await ticket.events.get()
     except TimeoutError:
         raise late(request.deadline) from None
 
