@@ -27,10 +27,9 @@ class Gate:
         """Return why one call is better, "" when the parts are."""
         if self.when == "always":
             return ""
-        if found.is_chain:
-            return f"a chain of {found.chain:.0%} of the answer"
         if found.gain < self.min_gain:
-            return f"a predicted gain of {found.gain:.2f} is less than {self.min_gain:g}"
+            chain = f" (a chain of {found.chain:.0%})" if found.is_chain else ""
+            return f"a predicted gain of {found.gain:.2f} is less than {self.min_gain:g}{chain}"
         if found.extra_prompt_tokens > self.max_extra:
             return f"{found.extra_prompt_tokens} prompt tokens to read again are too many"
         return ""

@@ -37,8 +37,8 @@ class Overlap:
     def flush(self, *, is_broken: bool = False) -> str:
         """Return what is new in all that is held: the text ended, or it is clear what it is.
 
-        ``is_broken``: the engine failed, so that what may be a repetition is better asked for again
-        than shown.
+        ``is_broken``: the text did not end by itself, so that what may be a repetition is better
+        asked for again than shown.
         """
         text, self._held = self._held or "", None
         held = text.lstrip()

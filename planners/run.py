@@ -292,7 +292,7 @@ class PlannedAnswer:
             self._rival, self.sections.is_raced = None, False
             self._go_on()
             return
-        if not rival.is_chosen:
+        if self._rival is rival and not rival.is_chosen:
             self._choose_rival(rival, "the plain answer was there before the plan")
 
     def _choose_rival(self, rival: Rival, why: str) -> None:

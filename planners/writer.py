@@ -118,7 +118,7 @@ class Writer:
                 async for event in events:
                     if isinstance(event, Finished):
                         num_pieces = event.response.usage.completion_tokens or num_pieces
-                        is_broken = False
+                        is_broken = event.response.finish_reason == "length"
                         return event.response
                     if not num_pieces:
                         self.began()

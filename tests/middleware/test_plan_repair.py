@@ -61,7 +61,7 @@ def test_a_part_that_fails_twice_is_written_in_its_turn_with_all_before_it() -> 
 
 
 def test_no_more_extra_calls_than_half_the_parts() -> None:
-    engine = SimulatedEngine(planned(FOUR, {i: SORRY for i in (2, 3, 4)} | {1: words(90, "a")}))
+    engine = SimulatedEngine(planned(FOUR, dict.fromkeys((2, 3, 4), SORRY) | {1: words(90, "a")}))
     response = answer(engine, Plan("skeleton"))
     assert len(engine.log) == 1 + 4 + 2
     assert details(response)["retries"] == 2
@@ -108,7 +108,7 @@ def test_a_narrow_answer_with_a_failing_part_ends() -> None:
 def test_thinking_is_no_text_and_does_not_count_as_length() -> None:
     thought = f"<think>{words(120, 'hm')}</think> Said."
     stage = Plan("skeleton")
-    response = answer(SimulatedEngine(planned(FOUR, {i: thought for i in range(1, 5)})), stage)
+    response = answer(SimulatedEngine(planned(FOUR, dict.fromkeys(range(1, 5), thought))), stage)
     assert "hm" not in response.text
     assert response.text.count("Said.") == 4
     assert stage.known.lengths.factor("skeleton") < 1.3
@@ -273,9 +273,15 @@ def test_seams_stand_between_parts_that_were_not_sent(refuses: bool) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["", "no json", '{"2": 5}', '{"2": "' + "x " * 40 + '"}', Reply("", after=0, error=BackendError("x")),
-     Reply('{"2": "Too late."}', delay=60)],
-)  # fmt: skip
+    [
+        "",
+        "no json",
+        '{"2": 5}',
+        '{"2": "' + "x " * 40 + '"}',
+        Reply("", after=0, error=BackendError("x")),
+        Reply('{"2": "Too late."}', delay=60),
+    ],
+)
 def test_useless_seams_change_nothing(said: Reply | str) -> None:
     plain = answer(SimulatedEngine(planned(FOUR, LATE)), Plan("skeleton"))
     response = answer(SimulatedEngine(seamed(said, LATE)), Plan("skeleton", seams=True))
