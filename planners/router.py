@@ -1,12 +1,13 @@
-"""Should this request be planned? Rules on plain text, well under a millisecond.
+"""Should this request be planned? From cheap to dear, each stage may decide.
 
-Two questions: what forbids it, whatever the caller wants (``forbidden``), and whether the answer
-looks like a list of parts that can be written independently (``route``). Measured by
-Skeleton-of-Thought (arXiv 2307.15337, section 4.3): planning helps generic, knowledge,
-common-sense and counterfactual questions and hurts writing, coding, maths and estimates.
+What forbids it, whatever the caller wants (``forbidden``); rules on plain text that say no; a
+linear classifier of what is left. Where that is unsure, the model itself may decide, in the call
+that answers (``deciding.py``). Measured by Skeleton-of-Thought (arXiv 2307.15337, section 4.3):
+planning helps generic, knowledge, common-sense and counterfactual questions and hurts writing,
+coding, maths and estimates.
 
-A wrong "no" costs only time; a wrong "yes" costs quality. So whatever is not recognised is not
-planned, which includes questions in languages that the rules do not know.
+A wrong "no" costs only time; a wrong "yes" costs quality, which is dearer: a question is planned
+where ``share * GAIN > (1 - share) * LOSS``.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ import re
 from dataclasses import dataclass
 
 from ..middleware.types import Opaque, Request
+from .classifier import weights
 
 MIN_ANSWER = 150
+GAIN, LOSS = 1.0, 2.5
+SURE = LOSS / (GAIN + LOSS)
+UNSURE = 0.35  # the model's own decision costs a few prompt tokens, so less is asked for
 _MAX_QUESTION = 1500
 _TOOLS = ("tools", "functions", "tool_choice")
 _FORMATS = ("response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
@@ -129,6 +134,9 @@ def route(request: Request) -> Route:
             return Route(False, why)
     if request.documents and _FACT.search(question):
         return Route(False, "asks for a fact from the documents")
-    if not _ON.search(question):
-        return Route(False, "does not look like a list of independent parts")
-    return Route(True, "looks like a list of independent parts")
+    share = weights().share(question)
+    if share >= SURE or (share >= UNSURE and _ON.search(question)):
+        return Route(True, "looks like a list of independent parts", share=share)
+    if share >= UNSURE and not request.documents:
+        return Route(False, "may be a list of independent parts", is_unsure=True, share=share)
+    return Route(False, "does not look like a list of independent parts", share=share)

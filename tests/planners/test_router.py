@@ -6,6 +6,7 @@ import pytest
 
 from headrace.middleware.types import Constraint, Document, Message, Request, Sampling
 from headrace.planners import forbidden, route
+from headrace.planners.router import GAIN, LOSS, SURE, UNSURE
 
 LIST = "What are the benefits of regular exercise?"
 
@@ -99,3 +100,30 @@ def test_pictures_are_not_planned() -> None:
     content = [{"type": "text", "text": LIST}, picture]
     message = Message.from_dict({"role": "user", "content": content})
     assert not route(Request((message,))).is_planned
+
+
+@pytest.mark.parametrize("question", ["How do heat pumps work?", "How does music affect mood?"])
+def test_an_unsure_question_is_left_to_the_model(question: str) -> None:
+    found = route(Request.of(question))
+    assert not found.is_planned
+    assert found.is_unsure
+    assert found.share is not None
+    assert UNSURE <= found.share < SURE
+    assert not route(Request.of(question, documents=(Document("..."),))).is_unsure
+
+
+def test_a_wrong_yes_is_dearer_than_a_wrong_no() -> None:
+    assert abs(SURE * GAIN - (1 - SURE) * LOSS) < 1e-9
+    assert LOSS >= 2 * GAIN
+
+
+def test_rules_say_no_before_the_classifier_is_asked() -> None:
+    found = route(Request.of("List the benefits of tea as JSON."))
+    assert found.share is None
+    assert not found.is_unsure
+
+
+def test_the_constraint_of_a_divided_answer_is_no_reason() -> None:
+    request = Request.of(LIST, constraint=Constraint("choice", ("a", "b")))
+    assert forbidden(request)
+    assert not forbidden(request, constrained=True)
