@@ -85,7 +85,8 @@ def train() -> tuple[Weights, dict[str, float]]:
     shares = out_of_fold(rows, labels, penalty)
     found, bias = fit(rows, labels, penalty)
     unit = float(np.max(np.abs(found))) / 127
-    steps = array("b", np.rint(found / unit).astype(np.int8).tobytes())
+    rounded: Any = np.rint(found / unit)
+    steps = array("b", rounded.astype(np.int8).tobytes())
     facts = {
         "penalty": penalty,
         "log_loss": losses[penalty],
