@@ -127,6 +127,9 @@ def ask(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The engine's model.")] = None,
     rate: Annotated[float | None, typer.Option(help="Compress: share of tokens to keep.")] = None,
+    when: Annotated[
+        Literal["always", "pays"], typer.Option(help="Compress always, or where it saves time.")
+    ] = "always",
     top_k: Annotated[int | None, typer.Option(help="Passages to use.", show_default="4")] = None,
     plan: Annotated[
         Literal["auto", "off", "skeleton", "graph"], typer.Option(help="Write parts in parallel.")
@@ -153,7 +156,7 @@ def ask(
     from .files import check_writable, read_documents, read_text, write_text
     from .pages import report_page
     from .pipeline import Pipeline
-    from .sdk import make_request, stages
+    from .sdk import engine_cost, make_request, stages
     from .types import Finished, Response, TextDelta
 
     constraint = _constraint(schema, regex, choice, grammar, template)
@@ -176,7 +179,10 @@ def ask(
         say("note: answered by the embedded 135M model; --backend URL is for a real one")
     with Pipeline((), engine) as bare:
         tokenizer = bare.blocking(engine.capabilities()).tokenizer
-        chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer)
+        cost = engine_cost(engine, bare.loop) if when == "pays" else None
+        chain = stages(
+            request, rate=rate, when=when, cost=cost, top_k=top_k, plan=plan, tokenizer=tokenizer
+        )
         response: Response | None = None
         # A constrained answer is shown only once it is known to keep its promise.
         with_text = stream and not as_json and constraint is None

@@ -224,7 +224,7 @@ def generate(
     )
     dispatcher, loop = _engine(backend, model)
     tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
-    cost = _cost(dispatcher.backend, loop) if when == "pays" else None
+    cost = engine_cost(dispatcher.backend, loop) if when == "pays" else None
     chain = stages(
         request, rate=rate, when=when, cost=cost, top_k=top_k, plan=plan, tokenizer=tokenizer
     )
@@ -291,6 +291,8 @@ def stages(
     retries: int = 1,
 ) -> list[Middleware]:
     """Return the stages that the request has use for, in their usual order."""
+    if when == "pays" and rate is None:
+        raise InvalidRequest('when="pays" says when to compress; give a rate too, such as 0.5')
     chain: list[Middleware] = []
     if request.documents:
         chain.append(Rerank(top_k))
@@ -350,7 +352,7 @@ def _named_engine(backend: str | None, model: str | None) -> Dispatcher:
     return Dispatcher(make_backend(backend, model))
 
 
-def _cost(backend: Backend, loop: Loop) -> Predictor | None:
+def engine_cost(backend: Backend, loop: Loop) -> Predictor | None:
     """Return what is known of an engine's times, the same each time; None: nothing."""
     known = _costs()
     if backend not in known:

@@ -315,6 +315,7 @@ def test_rerank_refuses_bad_input(
         (["--max-tokens", "0"], 2, b"max_tokens"),
         (["--plan", "sometimes"], 2, b"sometimes"),
         (["--rate", "3"], 2, b"3"),
+        (["--when", "pays"], 2, b"give a rate"),
     ],
 )
 def test_ask_refuses_bad_input(arguments: list[str], code: int, says: bytes) -> None:
