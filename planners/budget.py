@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .calibration import START
+from .calibration import SLACK, START
 
 MIN_TOKENS = 24
-_SLACK = 1.5  # room above the prediction
 
 
-def wanted_tokens(length: int, factor: float = START) -> int:
+def wanted_tokens(length: int, factor: float = START, slack: float = SLACK) -> int:
     """Return max_tokens for a part of this planned length (tokens).
 
-    ``factor`` is how long texts become against what was planned (``Calibration``).
+    ``factor`` is how long texts become against what was planned, ``slack`` the room above that
+    (``Calibration``).
     """
-    return math.ceil(_SLACK * factor * length) + 32
+    return math.ceil(slack * factor * length) + 32
 
 
 def fitting_nodes(max_tokens: int | None, max_nodes: int) -> int:

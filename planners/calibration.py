@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 START = 1.3  # models write about 1.3 times what they plan
-_NEW = 0.2  # weight of a new observation
+SLACK = 1.5  # room above the expected length, at first
+_NEW = 0.1  # weight of a new observation
+_SLACKS = 1.25, 3.0
 _BOUNDS = 0.25, 5.0
 _ASCII = 4.0  # characters a token
 
@@ -30,14 +32,27 @@ class Calibration:
     """
 
     _factors: dict[str, float] = field(default_factory=dict[str, float])
+    _spreads: dict[str, float] = field(default_factory=dict[str, float])
 
     def factor(self, kind: str) -> float:
         """Return by what to multiply a planned length."""
         return self._factors.get(kind, START)
+
+    def slack(self, kind: str) -> float:
+        """Return how many times the expected length a text may have: 1.5 at first.
+
+        Then one and three mean deviations, at least 1.25 and at most 3: parts that are cut have to
+        be continued, which takes another call while the reader waits.
+        """
+        low, high = _SLACKS
+        return min(max(1 + 3 * self._spreads.get(kind, (SLACK - 1) / 3), low), high)
 
     def observe(self, kind: str, predicted: int, actual: int) -> None:
         """Take the length of a text that ended by itself, without its reasoning (tokens)."""
         if predicted > 0 and actual > 0:
             low, high = _BOUNDS
             ratio = min(max(actual / predicted, low), high)
-            self._factors[kind] = self.factor(kind) * (1 - _NEW) + ratio * _NEW
+            factor, spread = self.factor(kind), self._spreads.get(kind, (SLACK - 1) / 3)
+            off = min(abs(ratio / factor - 1), 1.0)
+            self._spreads[kind] = spread * (1 - _NEW) + off * _NEW
+            self._factors[kind] = factor * (1 - _NEW) + ratio * _NEW

@@ -91,10 +91,14 @@ class _Section:
 
 @dataclass(slots=True)
 class Join:
-    """The answer as it grows. Every method that returns text returns what to send now."""
+    """The answer as it grows. Every method that returns text returns what to send now.
+
+    While it ``is_held`` nothing is to be sent.
+    """
 
     text: str = ""
     head: int = 1
+    is_held: bool = False
     _num_shown: int = 0
     _sections: dict[int, _Section] = field(default_factory=dict[int, _Section])
     _names: list[str] = field(default_factory=list[str])
@@ -125,7 +129,7 @@ class Join:
             section.advance(self._titles())
         else:
             section.text += delta
-        return self._release()
+        return self.release()
 
     def end(self, id: int) -> str:
         """Complete a part; one without text is left out and does not get a number."""
@@ -137,7 +141,7 @@ class Join:
         if self.is_blank(id) and not section.num_sent:
             section.text = ""
         section.text += closing_fence(section.text)
-        return self._release()
+        return self.release()
 
     def reset(self, id: int) -> bool:
         """Forget a part's text so that it can be written again; False if some of it was sent."""
@@ -181,9 +185,10 @@ class Join:
     def _titles(self) -> list[str]:
         return self._names
 
-    def _release(self) -> str:
+    def release(self) -> str:
+        """Return what may be sent now."""
         out = ""
-        while (section := self._sections.get(self.head)) is not None:
+        while not self.is_held and (section := self._sections.get(self.head)) is not None:
             out += self._heading(section, pending) if (pending := section.pending()) else ""
             section.num_sent += len(pending)
             if not section.is_ended:

@@ -232,11 +232,10 @@ class PlannedAnswer:
             self._require(f"the planner failed: {error}")
             self.plan_error = error
             self._parser.finish(is_cut=True)
+        if (number := self._parser.num_nodes) < 2:
+            self._require(f"the plan has {number} part{'s' if number != 1 else ''}")
         self.plan_seconds = self.calls.seconds
         self._go_on()
-        if not self.sections.works:
-            number = len(self.plan.nodes)
-            self._require(f"the plan has {number} part{'s' if number != 1 else ''}")
 
     def _plan_events(self, max_tokens: int) -> AsyncGenerator[TextDelta | Finished, None]:
         if self._begun is not None:
@@ -252,32 +251,37 @@ class PlannedAnswer:
         self.sections.plan_text = _settled(self._parser.text, is_whole=self._is_whole)
         self.sections.is_whole = self._is_whole
         self.sections.most_parts = self._max_nodes
-        before = self.judgement.verdict
-        self.sections.start()
-        if self._rival is None or before == (after := self.judgement.verdict):
-            return
-        if after == "parallel":
+        verdict = self.sections.judge()
+        if self._rival is not None and verdict == "parallel":
             self._drop_rival()
-        elif after == "one call":
+        elif self._rival is not None and verdict == "one call":
             self._choose_rival(self._rival, self.judgement.why)
+            return
+        self.sections.start()
 
     @property
     def _is_whole(self) -> bool:
         return self.plan_seconds is not None
 
     def _take_lines(self) -> None:
-        """Take the new lines of the plan, once there are two: one part alone is no plan."""
+        """Take the new lines of the plan.
+
+        One part alone is no plan. In a graph, the first one is begun all the same, so that it is
+        further when the second line comes, but nothing of it is sent before.
+        """
         if self._parser.num_restarts > self._num_restarts:
             self._num_restarts = self._parser.num_restarts
             if self.sections.works:  # what was started is not part of the plan
                 self._require("the planner's reasoning looked like a plan")
                 self._is_lost = True
-        if self._is_lost or self._parser.num_nodes < 2:
+        is_single = self._parser.num_nodes < 2
+        if self._is_lost or (is_single and self._mode == "skeleton"):
             return
         plan = self._parser.plan
         if is_example(node.title for node in plan.nodes):
             self._require("the planner copied the example")
         self.sections.take(plan)
+        self.sections.is_single = is_single
 
     async def _race(self, rival: Rival) -> None:
         """Write the plain answer; it wins where it is whole before anything was decided."""
@@ -306,7 +310,6 @@ class PlannedAnswer:
         self._rival, self.sections.is_raced = None, False
         if self._rival_task is not None:
             self._rival_task.cancel()
-        self.sections.start()
 
     def _require(self, why: str) -> None:
         """Give the plan up if nothing was sent yet; otherwise go on with what there is."""

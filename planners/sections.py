@@ -13,7 +13,7 @@ from .calls import Calls
 from .gate import Gate
 from .graph import Node, Plan
 from .join import Join
-from .judgement import Judgement
+from .judgement import Judgement, Verdict
 from .known import KnownEngine
 from .predictor import Situation, forecast
 from .prompts import Wording, rest_messages
@@ -56,7 +56,8 @@ class Sections:
         self.plan_text = ""
         self.prompt_tokens = 0
         self.is_whole = False
-        self.is_raced = False
+        self.is_raced = False  # a plain answer runs beside: nothing is sent
+        self.is_single = False  # there may be no plan: nothing is sent, nothing decided
         self.most_parts = 0
         self.num_seams = 0
         self.engine = engine
@@ -133,7 +134,8 @@ class Sections:
 
     def start(self) -> None:
         """Start what may start: called whenever a line arrived or a part ended."""
-        self._judge()
+        self._join.is_held = self.is_single or self.is_raced
+        self._send(self._join.release())
         if self._is_leading is None and self._schedule.num_waiting:
             self._begin_lead()
         self._schedule.width = self._width()
@@ -148,8 +150,13 @@ class Sections:
         if self._lead is not None:
             self._lead.cancel()
 
+    def judge(self) -> Verdict:
+        """Predict, where the plan has grown or ended and nothing is decided, and decide."""
+        if not self.is_single:
+            self._judge()
+        return self.judgement.verdict
+
     def _judge(self) -> None:
-        """Predict, whenever the plan has grown or ended, until something is decided."""
         state = len(self.plan.nodes) + 1000 * self.is_whole
         if state == self._num_judged or not self.plan.nodes or self._schedule.head > state % 1000:
             return
@@ -207,7 +214,7 @@ class Sections:
     def _width(self) -> int:
         """Return how many parts may run now."""
         if self.judgement.verdict == "open":
-            return 0 if self.is_raced else 1
+            return 1
         return 1 if self._is_leading else self._open_width()
 
     def _gather(self) -> None:

@@ -64,7 +64,8 @@ class Writer:
         in ``work.error``; DeadlineExceeded is raised.
         """
         id, most = work.node.id, work.num_retries + retries
-        wanted = wanted_tokens(work.node.length, self.lengths.factor(self.kind))
+        factor, slack = self.lengths.factor(self.kind), self.lengths.slack(self.kind)
+        wanted = wanted_tokens(work.node.length, factor, slack)
         left = self.budget.grant(wanted, num_open())
         work.num_granted += left
         work.error, work.flaw = None, ""

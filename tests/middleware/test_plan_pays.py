@@ -139,13 +139,13 @@ def test_lengths_are_learnt() -> None:
     stage = Plan("skeleton")
     texts = {i: words(30, f"n{i}x") for i in range(1, 4)}
     limits = []
-    for _ in range(6):
+    for _ in range(10):
         engine = SimulatedEngine(planned(THREE, texts))
         answer(engine, stage)
         limits.append(calls_of(engine, 1)[0].request.sampling.max_tokens)
     assert limits[0] == 188
-    assert limits == sorted(limits, reverse=True)
-    assert 80 < limits[-1] < 130  # 1.5 * 30 / 80 of 80, + 32, from above
+    assert limits[1] >= 188  # the first surprise widens the room
+    assert 70 < limits[-1] < 100  # 30 tokens, a quarter more, and 32
 
 
 def test_the_race_gives_a_chain_the_plain_answer() -> None:
@@ -157,7 +157,7 @@ def test_the_race_gives_a_chain_the_plain_answer() -> None:
     assert response.text == text
     assert details(response)["decision"] == "plain"
     assert engine.log[0].ended == pytest.approx(plain.log[0].ended)
-    assert response.usage.num_calls == 2
+    assert [record.outcome for record in engine.log] == ["finished", "finished", "cancelled"]
 
 
 def test_the_race_costs_a_flat_plan_one_call_that_is_given_up() -> None:
@@ -231,3 +231,19 @@ def test_other_requests_narrow_an_answer() -> None:
 def plain_events(stage: Plan, engine: SimulatedEngine) -> AsyncGenerator[Event, None]:
     """A plain request that the same engine answers beside the planned one."""
     return stage.known.watch(handler(engine))(Request.of("Who?"))
+
+
+def test_the_first_part_is_begun_with_the_first_line_and_shown_with_the_second() -> None:
+    plan = "@plan\n1|Alpha|~8\n" + "2|Beta " + "and more " * 50 + "\n3|Gamma\n@end"
+    engine = SimulatedEngine(planned(plan, {1: words(80, "a")}))
+    pieces, _ = answer(engine, Plan("graph"))
+    [first] = calls_of(engine, 1)
+    assert first.submitted < 0.05
+    assert 0.9 < pieces[0][0] < 1.1
+
+
+def test_a_plan_of_one_line_shows_nothing_of_its_part() -> None:
+    engine = SimulatedEngine(planned("@plan\n1|Alpha|~8\n@end " + words(50), {1: words(40, "a")}))
+    _, response = answer(engine, Plan("graph"))
+    assert response.text == PLAIN
+    assert [record.outcome for record in engine.log] == ["finished", "finished", "finished"]
