@@ -6,6 +6,7 @@ written: whatever else a body holds, now or in a later version of an API, stays 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -104,6 +105,8 @@ def read(kind: Kind, body: Mapping[str, Any]) -> Chat:
         if kind == "messages":
             asks |= _blocks(message, at, parts, messages)
         mine = parts(message.get("content"), at)
+        if role in ("tool", "function"):
+            mine = _result(mine)
         if mine or role != "user" or kind != "messages":
             messages.append(Message(role, mine, {AT: at, **asks}))
     if not messages:
@@ -136,7 +139,8 @@ def write(kind: Kind, body: Mapping[str, Any], chat: Chat, request: Request) -> 
 def _item(item: Mapping[str, Any], at: Place, parts: Any) -> Message:
     """Read what is no message among the inputs of the responses API."""
     if item.get("type") in ("function_call_output", "custom_tool_call_output"):
-        return Message("tool", parts(item.get("output"), (*at, "output")), {AT: (*at, "output")})
+        output = _result(parts(item.get("output"), (*at, "output")))
+        return Message("tool", output, {AT: (*at, "output")})
     return Message("assistant", (), {"tool_calls": True})
 
 
@@ -150,7 +154,8 @@ def _blocks(
         kind: Any = block.get("type")
         if kind == "tool_result":
             place: Place = (*at, j, "content")
-            messages.append(Message("tool", parts(block.get("content"), place), {AT: place}))
+            mine = _result(parts(block.get("content"), place))
+            messages.append(Message("tool", mine, {AT: place}))
         elif kind in ("tool_use", "server_tool_use", "thinking"):
             asks = {"tool_calls": True}
     return asks
@@ -180,6 +185,23 @@ def _parts(content: Any, at: Place, documents: list[Document], marks: list[Place
         else:
             found.append(Text(text, {AT: (*at, j, "text")}))
     return found
+
+
+def _result(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return a tool's result: a text that is itself written in JSON is not read, nor cut."""
+    return tuple(
+        Opaque(part) if isinstance(part, Text) and _is_json_text(part.text) else part
+        for part in parts
+    )
+
+
+def _is_json_text(text: str) -> bool:
+    if not text.lstrip().startswith('"'):
+        return False
+    try:
+        return isinstance(json.loads(text), str)
+    except ValueError:
+        return False
 
 
 def _places(messages: Sequence[Message], documents: Sequence[Document]) -> list[tuple[Place, str]]:

@@ -77,21 +77,11 @@ def read_config(given: Mapping[str, Any], backend: str | None = None) -> Config:
     Raises InvalidRequest for a setting that there is not, a value that cannot be, and an
     environment variable that is not set.
     """
-    given = dict(given)
+    given = {**given}
     models: Any = given.pop("models", {})
     if not isinstance(models, Mapping):
         raise InvalidRequest(f'[models."name"] is a table of options, got {models!r:.60}')
-    known = {one.name: one for one in fields(Config) if one.name not in _MADE}
-    for name, value in given.items():
-        if name not in known:
-            raise InvalidRequest(f"no setting {name!r:.40}; there are {', '.join(sorted(known))}")
-        wanted: type = type(getattr(_EXAMPLE, name))
-        if wanted is float and type(value) is int:
-            given[name] = float(value)
-        elif type(value) is not wanted:
-            raise InvalidRequest(f"{name} is a {_WORDS[wanted]}, got {value!r:.40}")
-        elif wanted in (int, float) and value < (name in _LEAST_ONE):
-            raise InvalidRequest(f"{name} must be {int(name in _LEAST_ONE)} or more, got {value}")
+    given = {name: _setting(name, value) for name, value in given.items()}
     url = backend or given.get("backend")
     if not url:
         raise InvalidRequest("no backend: pass --backend URL, or write backend = ... into the file")
@@ -157,9 +147,29 @@ class Live:
 
 
 _MADE = frozenset(("models", "keys", "backend_key"))
-_EXAMPLE = Config("")
+_EXAMPLE: Any = Config("")
+_TYPES: dict[str, type] = {one.name: type(getattr(_EXAMPLE, one.name)) for one in fields(Config)}
 _WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false"}
-_LEAST_ONE = frozenset(("max_body", "max_concurrency", "timeout", "connect_timeout"))
+_NEVER_ZERO = frozenset(("max_body", "max_concurrency", "timeout", "connect_timeout"))
+
+
+def _setting(name: str, value: Any) -> Any:
+    """Return a setting's value. Raises InvalidRequest."""
+    if name not in _TYPES or name in _MADE:
+        raise InvalidRequest(
+            f"no setting {name!r:.40}; there are {', '.join(sorted(set(_TYPES) - _MADE))}"
+        )
+    wanted = _TYPES[name]
+    if wanted is float and type(value) is int:
+        value = float(value)
+    kind: type = type(value)
+    if kind is not wanted:
+        raise InvalidRequest(f"{name} is a {_WORDS[wanted]}, got {value!r:.40}")
+    number = float(value) if wanted in (int, float) else 1.0
+    if number < 0 or (number == 0 and name in _NEVER_ZERO):
+        least = "more than 0" if name in _NEVER_ZERO else "0 or more"
+        raise InvalidRequest(f"{name} must be {least}, got {value}")
+    return value
 
 
 def _policy(name: str, given: Any) -> Policy:

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from .config import Config
@@ -125,8 +125,21 @@ def _asked(
         "top_p": body.get("top_p"),
     }
     if config.trace_prompts:
-        found["messages"] = json.dumps(body.get("messages") or body.get("input"), default=str)
+        said: Any = body.get("messages") or body.get("input") or body.get("prompt")
+        messages: list[Any] = said if isinstance(said, list) else [{"content": said}]
+        found["messages"] = json.dumps([_message(one) for one in messages])
     return found
+
+
+def _message(said: Any) -> dict[str, Any]:
+    """Return a message as the conventions write it."""
+    message = cast("dict[str, Any]", said) if isinstance(said, dict) else {"content": str(said)}
+    content: Any = message.get("content")
+    parts: list[Any] = content if isinstance(content, list) else [{"text": content or ""}]
+    written = [
+        {"type": "text", "content": part["text"]} if "text" in part else part for part in parts
+    ]
+    return {"role": message.get("role", "user"), "parts": written}
 
 
 def _named(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 import uvicorn
@@ -72,6 +74,17 @@ def until(found: Callable[[], bool], seconds: float = 20.0) -> None:
     while not found():
         assert time.monotonic() < end, "it never became true"
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def asking(url: str, body: Any) -> Iterator[socket.socket]:
+    """Ask by hand, and go away at the end of the block, whatever has come until then."""
+    parts = urlsplit(url)
+    data = json.dumps(body).encode()
+    head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: {len(data)}"
+    with socket.create_connection((parts.hostname or "", parts.port or 80), 30) as sock:
+        sock.sendall(head.encode() + b"\r\n\r\n" + data)
+        yield sock
 
 
 def chat(text: str = "Hi", **fields: Any) -> dict[str, Any]:

@@ -157,6 +157,15 @@ def in_turn(scripts: Sequence[Script]) -> Script:
     return script
 
 
+def posts(post: Script) -> Script:
+    """List a model where one is asked for, and answer everything else with a script."""
+
+    async def script(request: Request) -> Response:
+        return await (openai_like() if request.method == "GET" else post)(request)
+
+    return script
+
+
 def openai_like() -> Script:
     """Answer as an OpenAI-compatible server does, streamed when asked, with usage when asked."""
 
