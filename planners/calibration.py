@@ -13,8 +13,10 @@ _ASCII = 4.0  # characters a token
 
 
 def num_tokens(text: str) -> int:
-    """Return about how many tokens a text has: a quarter of its ASCII characters, and of other
-    alphabets half, and each wide character (Chinese, Japanese, Korean, emoji).
+    """Return about how many tokens a text has.
+
+    A quarter of its ASCII characters, half of those of other alphabets, and each wide character
+    (Chinese, Japanese, Korean, emoji).
 
     >>> num_tokens("four plain words here"), num_tokens("中文")
     (6, 2)

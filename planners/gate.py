@@ -15,7 +15,9 @@ When = Literal["pays", "always"]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """``pays``: only with a predicted gain of ``min_gain`` and no more than ``max_extra`` prompt
+    """When to write parts at the same time.
+
+    ``pays``: only with a predicted gain of ``min_gain`` and no more than ``max_extra`` prompt
     tokens read again; ``always``: whatever is predicted.
     """
 

@@ -136,6 +136,7 @@ class PlainWords:
     def plan(
         self, messages: tuple[Message, ...], mode: Mode, max_nodes: int
     ) -> tuple[Message, ...]:
+        """Return the messages of the planner's call."""
         return plan_messages(messages, mode, max_nodes, with_difficulty=self.with_difficulty)
 
     def node(
@@ -147,6 +148,7 @@ class PlainWords:
         *,
         reason: str = "",
     ) -> tuple[Message, ...]:
+        """Return the messages that ask for one part."""
         return node_messages(planned, plan_text, node, texts, reason=reason)
 
 
