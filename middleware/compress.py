@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import time
@@ -22,6 +21,7 @@ from .cost.predict import Predictor
 from .errors import InvalidRequest
 from .memory import Memory
 from .report import StageReport
+from .threads import in_thread
 from .transform import Transform
 from .turns import Rates, Slot, checked, cuttable, last_user, put_back
 from .types import Document, Event, Handler, Request, Text
@@ -158,18 +158,18 @@ class Compress(Transform):
         """Return the request with fewer tokens."""
         verdict: Verdict | None = None
         if judge := self._judge:
-            outlook = await asyncio.to_thread(self._outlook, request)
+            outlook = await in_thread(self._outlook, request)
             if outlook.cut:
-                verdict = await asyncio.to_thread(judge.decide, outlook)
+                verdict = await in_thread(judge.decide, outlook)
         started = time.perf_counter()
         is_refused = verdict is not None and not verdict.pays
         results: dict[Slot, _Cut] = {}
         changed, num_gone = request, 0
         if not is_refused:
-            results = await asyncio.to_thread(self._cut, request)
+            results = await in_thread(self._cut, request)
             changed, num_gone = put_back(request, {slot: cut.text for slot, cut in results.items()})
         if self._tools is not None:
-            changed = await asyncio.to_thread(self._with_tools, changed, self._tools)
+            changed = await in_thread(self._with_tools, changed, self._tools)
         count = self.engine.counter.count
         before, after = _num_tokens(request, count), _num_tokens(changed, count)
         reasons = sorted({result.reason for result in results.values() if result.reason})

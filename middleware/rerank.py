@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +11,7 @@ from ..compressors import Reranker
 from ..compressors import rerank as rank
 from . import parts
 from .report import StageReport
+from .threads import in_thread
 from .transform import Transform
 from .types import Document, Request
 
@@ -46,7 +46,7 @@ class Rerank(Transform):
             unique.setdefault((document.title, document.text), document)
         num_same = len(request.documents) - len(unique)
         once = replace(request, documents=tuple(unique.values()))
-        ranked = await asyncio.to_thread(self._rank, once)
+        ranked = await in_thread(self._rank, once)
         same = f", {num_same} of them copies" if num_same else ""
         row = StageReport(
             self.name,

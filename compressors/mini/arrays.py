@@ -25,10 +25,12 @@ class Encoder:
         self._heads = int(config["num_attention_heads"])
         self._epsilon = float(config.get("layer_norm_eps", 1e-12))
 
-    def __call__(self, rows: Sequence[Sequence[int]], passage: int | None = None) -> Array:
+    def __call__(
+        self, rows: Sequence[Sequence[int]], passages: Sequence[int | None] | None = None
+    ) -> Array:
         """Return the last layer, (all tokens of all rows, width).
 
-        Tokens from ``passage`` on are of the second segment.
+        A row's tokens from its place in ``passages`` on are of the second segment.
         """
         words = self._of("embeddings.word_embeddings.weight")
         places = self._of("embeddings.position_embeddings.weight")
@@ -37,7 +39,7 @@ class Encoder:
             words[list(row)]
             + places[: len(row)]
             + types[[int(passage is not None and i >= passage) for i in range(len(row))]]
-            for row in rows
+            for row, passage in zip(rows, passages or [None] * len(rows), strict=True)
         ]
         hidden = self._normed(np.concatenate(parts), "embeddings.LayerNorm")
         for layer in range(self._layers):
@@ -86,7 +88,10 @@ class Encoder:
 
 
 def heads(
-    tensors: dict[str, Array], hidden: Array, rows: Sequence[Sequence[int]], passage: int | None
+    tensors: dict[str, Array],
+    hidden: Array,
+    rows: Sequence[Sequence[int]],
+    passages: Sequence[int | None],
 ) -> tuple[list[list[float]], list[float]]:
     """Return each row's keep probabilities and its relevance logit, 0 without a question."""
     both = hidden @ tensors["classifier.weight"].T + tensors["classifier.bias"]
@@ -94,7 +99,7 @@ def heads(
     tokens: list[list[float]] = []
     relevance: list[float] = []
     at = 0
-    for row in rows:
+    for row, passage in zip(rows, passages, strict=True):
         states = hidden[at : at + len(row)]
         tokens.append(keep[at : at + len(row)].tolist())
         relevance.append(_relevance(tensors, states, passage) if passage is not None else 0.0)

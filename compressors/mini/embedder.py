@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from ..gathering import Gatherer
 from ..scorers.windows import Window, batches, windows
 from .engine import OVERLAP, TITLE_TOKENS, WINDOW, Engine, Passage, encode
 
@@ -30,6 +31,12 @@ class Embedder:
         self._engine = engine
         self._memory: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._lock = threading.Lock()
+        self._gather = Gatherer[list[int], Any](
+            lambda rows: engine.runner(0).embed(rows),
+            width=len,
+            most_tokens=engine.batch_tokens,
+            shares=engine.precision == "float32",
+        )
 
     def cosines(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return how near each passage is to the question; of a long one the nearest window."""
@@ -44,7 +51,8 @@ class Embedder:
             found = {key: self._memory[key] for key in keys if key in self._memory}
         new = [key for key in dict.fromkeys(keys) if key not in found]
         if new:
-            fresh = self._embed([Passage(text, title) for title, text in new])
+            with self._gather.attend():
+                fresh = self._embed([Passage(text, title) for title, text in new])
             found.update(zip(new, fresh, strict=True))
             with self._lock:
                 self._memory.update((key, found[key]) for key in new)
@@ -65,14 +73,14 @@ class Embedder:
             or [(0, 0)]
         ]
         first, last = (int(tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]"))
-        runner = self._engine.runner(sum(job.end - job.start for job in jobs))
+        self._engine.runner(sum(job.end - job.start for job in jobs))
         rows: dict[Window, Any] = {}
         for batch in batches(jobs, self._engine.batch_tokens):
             ids = [
                 [first, *titles[job.text], *texts[job.text].ids[job.start : job.end], last]
                 for job in batch
             ]
-            rows.update(zip(batch, runner.embed(ids), strict=True))
+            rows.update(zip(batch, self._gather(ids), strict=True))
         grouped: list[list[Any]] = [[] for _ in passages]
         for job in jobs:
             grouped[job.text].append(rows[job])

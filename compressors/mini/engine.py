@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..gathering import Gatherer
 from ..scorers.windows import Window, batches, even_windows, owners
 from ..tokens import load_tokenizer, replace_surrogates
 from . import weights
@@ -23,6 +24,12 @@ WINDOW = 256
 OVERLAP = 32
 NUMPY_TOKENS = 4000
 """So many tokens are read in numpy before torch, which takes seconds to import, pays."""
+
+
+Line = tuple[list[int], int | None]
+"""Ids with special tokens, and where the passage starts, None without a question."""
+Score = tuple[list[float], float]
+"""Keep probabilities, token by token, and the relevance logit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Engine:
     ) -> None:
         self.folder = folder
         self._device = device
-        self._precision: Precision = precision
+        self.precision: Precision = precision
         self.batch_tokens = batch_tokens
         self._remembered = remembered
         self._memory: OrderedDict[tuple[str, Passage], Reading] = OrderedDict()
@@ -83,6 +90,18 @@ class Engine:
         self._read_in_numpy = 0
         self.passes = 0
         """Windows that went through the network so far."""
+
+        self._gather = Gatherer[Line, Score](
+            self._forward,
+            width=lambda line: len(line[0]),
+            most_tokens=batch_tokens,
+            shares=precision == "float32",
+        )
+
+    @property
+    def num_passes(self) -> int:
+        """Forward passes so far."""
+        return self._gather.num_passes
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return a reading of each passage; an empty question asks for what matters in general."""
@@ -98,7 +117,8 @@ class Engine:
                 else:
                     new[passage] = None
         if new:
-            fresh = self._read(question, list(new))
+            with self._gather.attend():
+                fresh = self._read(question, list(new))
             found.update(zip(new, fresh, strict=True))
             self._remember(question, {passage: found[passage] for passage in new})
         return [found[passage] for passage in passages]
@@ -129,16 +149,14 @@ class Engine:
         ]
         keep = [array("f", [0.0]) * len(encoding.ids) for encoding in encoded]
         best = [float("-inf") if asked else 0.0] * len(encoded)
-        runner = self.runner(sum(job.end - job.start for job in jobs))
+        self.runner(sum(job.end - job.start for job in jobs))
         for batch in batches(jobs, self.batch_tokens):
+            texts = [encoded[job.text].ids[job.start : job.end] for job in batch]
             rows = [
-                [*head, *titles[job.text], *encoded[job.text].ids[job.start : job.end], separator]
-                for job in batch
+                ([*head, *titles[job.text], *ids, separator], len(head) if asked else None)
+                for job, ids in zip(batch, texts, strict=True)
             ]
-            tokens, relevance = runner.score(rows, len(head) if asked else None)
-            with self._lock:
-                self.passes += len(rows)
-            for job, line, logit in zip(batch, tokens, relevance, strict=True):
+            for job, (line, logit) in zip(batch, self._gather(rows), strict=True):
                 skip = len(head) + len(titles[job.text]) - job.start
                 first, last = owners(job, len(encoded[job.text].ids), OVERLAP)
                 keep[job.text][first:last] = array("f", line[first + skip : last + skip])
@@ -156,6 +174,13 @@ class Engine:
             for encoding, values, relevance in zip(encoded, keep, best, strict=True)
         ]
 
+    def _forward(self, lines: Sequence[Line]) -> list[Score]:
+        rows, passages = [ids for ids, _ in lines], [start for _, start in lines]
+        tokens, relevance = self.runner(0).score(rows, passages)
+        with self._lock:
+            self.passes += len(lines)
+        return [*zip(tokens, relevance, strict=True)]
+
     def runner(self, tokens: int) -> Runner:
         """Return what to run the network with on so many tokens, loaded once for all threads.
 
@@ -168,13 +193,13 @@ class Engine:
                     self._numpy = self._numpy or ArrayRunner(self.folder)
                     return self._numpy
                 device = self._device or best_device()
-                self._torch = TorchRunner(self.folder, device, self._precision)
+                self._torch = TorchRunner(self.folder, device, self.precision)
                 self._numpy = None
             return self._torch
 
     @property
     def _is_plain(self) -> bool:
-        is_default = self._device in (None, "cpu") and self._precision == "float32"
+        is_default = self._device in (None, "cpu") and self.precision == "float32"
         return is_default and "torch" not in sys.modules
 
     @cached_property

@@ -20,11 +20,12 @@ class Runner(Protocol):
     """Forward passes over rows of token ids, special tokens included."""
 
     def score(
-        self, rows: Sequence[Sequence[int]], passage: int | None
+        self, rows: Sequence[Sequence[int]], passages: Sequence[int | None]
     ) -> tuple[list[list[float]], list[float]]:
         """Return keep probabilities, token by token, and relevance logits, row by row.
 
-        ``passage`` is where the passage starts, None when there is no question (relevance 0).
+        ``passages`` says where each row's passage starts, None when there is no question (relevance
+        0).
         """
         ...
 
@@ -41,13 +42,13 @@ class ArrayRunner:
         self._tensors = weights.read(folder)
 
     def score(
-        self, rows: Sequence[Sequence[int]], passage: int | None
+        self, rows: Sequence[Sequence[int]], passages: Sequence[int | None]
     ) -> tuple[list[list[float]], list[float]]:
         """Return keep probabilities and relevance; see ``Runner``."""
         from . import arrays
 
-        hidden = self._encoder(rows, passage)
-        return arrays.heads(self._tensors, hidden, rows, passage)
+        hidden = self._encoder(rows, passages)
+        return arrays.heads(self._tensors, hidden, rows, passages)
 
     def embed(self, rows: Sequence[Sequence[int]]) -> Any:
         """Return unit vectors; see ``Runner``."""
@@ -82,21 +83,24 @@ class TorchRunner:
         self._network = weights.load(folder, device)
 
     def score(
-        self, rows: Sequence[Sequence[int]], passage: int | None
+        self, rows: Sequence[Sequence[int]], passages: Sequence[int | None]
     ) -> tuple[list[list[float]], list[float]]:
         """Return keep probabilities and relevance; see ``Runner``."""
         import torch
 
         ids, mask = self._padded(rows)
-        types = torch.zeros_like(ids)
-        if passage is not None:
-            types[:, passage:] = 1
+        places = torch.arange(ids.shape[1], device=ids.device)
+        starts = [ids.shape[1] if start is None else start for start in passages]
+        types = (places >= torch.tensor(starts, device=ids.device)[:, None]).to(ids.dtype)
         with torch.inference_mode(), self._precision():
             keep, relevance = self._network(ids, types * mask, mask)
             found: list[list[float]] = keep.sigmoid().cpu().tolist()
             logits: list[float] = relevance.cpu().tolist()
         tokens = [line[: len(row)] for line, row in zip(found, rows, strict=True)]
-        return tokens, logits if passage is not None else [0.0] * len(rows)
+        asked = [
+            0.0 if start is None else logit for start, logit in zip(passages, logits, strict=True)
+        ]
+        return tokens, asked
 
     def embed(self, rows: Sequence[Sequence[int]]) -> Any:
         """Return unit vectors; see ``Runner``."""

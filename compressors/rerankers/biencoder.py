@@ -14,8 +14,7 @@ from ...middleware.models import resolve, silent_transformers
 from ...middleware.types import Document
 from ..tokens import replace_surrogates
 from .base import full_text
-
-_OVERLAP = 32
+from .encoding import Offsets, Passes
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,8 @@ class BiEncoder:
 
     ``model`` is a sentence-transformers model's name or folder. Scores are in [-1, 1]. A
     document that is longer than the model reads is scored in overlapping windows, each headed
-    by the title; the best window counts. Loads on first use; one thread at a time uses it.
+    by the title; the best window counts. Loads on first use; texts of several threads are encoded
+    together.
 
     Raises ModelUnavailable when the model is not found.
     """
@@ -33,11 +33,13 @@ class BiEncoder:
     device: str | None = None
     batch_size: int = 32
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _passes: Passes[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
             raise InvalidRequest(f"batch_size must be at least 1, got {self.batch_size}")
         _ = self._path  # a missing model is said here, not at the first question
+        object.__setattr__(self, "_passes", Passes[str](self._encode, self.batch_size))
 
     @property
     def name(self) -> str:
@@ -54,7 +56,8 @@ class BiEncoder:
         scores = [-1.0] * len(documents)
         if not written:
             return scores
-        with self._lock:
+        self._load()
+        with self._passes.gather.attend():
             passages = [self._passages(documents[i]) for i in written]
             texts = [replace_surrogates(question), *(text for row in passages for text in row)]
             vectors = self._vectors(texts)
@@ -67,10 +70,20 @@ class BiEncoder:
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Return a matrix of floats with a row of length 1 a text, cut to what the model reads."""
-        with self._lock:
+        self._load()
+        with self._passes.gather.attend():
             return self._vectors([replace_surrogates(text) for text in texts])
 
+    def _load(self) -> None:
+        with self._lock:
+            _ = self._offsets
+
     def _vectors(self, texts: list[str]) -> Any:
+        import numpy
+
+        return numpy.stack(self._passes(texts)) if texts else self._encode(texts)
+
+    def _encode(self, texts: list[str]) -> Any:
         return self._encoder.encode(
             texts,
             batch_size=self.batch_size,
@@ -99,27 +112,12 @@ class BiEncoder:
         """Return the document's windows, each with the title before it."""
         head = replace_surrogates(document.title)
         head = f"{head}\n" if head else ""
-        text = replace_surrogates(document.text)
         room = (self._encoder.max_seq_length or 512) - 2
         room = max(room - len(self._offsets(head)), room // 2)
-        offsets = self._offsets(text)
-        if len(offsets) <= room:
-            return [head + text]
-        step = max(room - _OVERLAP, 1)
-        starts = range(0, len(offsets) - _OVERLAP, step)
-        ends = [min(start + room, len(offsets)) - 1 for start in starts]
         return [
-            head + text[offsets[start][0] : offsets[end][1]]
-            for start, end in zip(starts, ends, strict=True)
+            head + part for part in self._offsets.windows(replace_surrogates(document.text), room)
         ]
 
-    def _offsets(self, text: str) -> list[tuple[int, int]]:
-        encoded: Any = self._encoder.tokenizer(
-            text,
-            add_special_tokens=False,
-            truncation=False,
-            return_offsets_mapping=True,
-            verbose=False,
-        )
-        offsets: list[tuple[int, int]] = encoded["offset_mapping"]
-        return offsets
+    @cached_property
+    def _offsets(self) -> Offsets:
+        return Offsets(self._encoder.tokenizer)

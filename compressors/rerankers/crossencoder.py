@@ -15,8 +15,8 @@ from ...middleware.models import resolve, silent_transformers
 from ...middleware.types import Document
 from ..tokens import replace_surrogates
 from .base import full_text
+from .encoding import Offsets, Passes
 
-_OVERLAP = 32
 _SPECIAL = 4
 
 
@@ -27,7 +27,7 @@ class CrossEncoder:
     ``model`` is the name or folder of a sequence classifier with one label, such as
     ``cross-encoder/ms-marco-MiniLM-L6-v2`` or ``BAAI/bge-reranker-base``. Scores are sigmoids, in
     [0, 1]. A document that is longer than the model reads is scored in overlapping windows; the
-    best one counts. Loads on first use; one thread at a time uses it.
+    best one counts. Loads on first use; pairs of several threads are read together.
 
     Raises ModelUnavailable when the model is not found, InvalidRequest when it has several labels.
     """
@@ -36,6 +36,7 @@ class CrossEncoder:
     device: str | None = None
     batch_size: int = 32
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _passes: Passes[tuple[str, str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -45,6 +46,8 @@ class CrossEncoder:
                 f"{self.model!r} has {labels} labels, a cross-encoder has one; give a model that"
                 " was trained to rank"
             )
+        passes = Passes[tuple[str, str]](self._predict, self.batch_size)
+        object.__setattr__(self, "_passes", passes)
 
     @property
     def name(self) -> str:
@@ -62,13 +65,11 @@ class CrossEncoder:
         if not written:
             return scores
         asked = replace_surrogates(question)
-        with self._lock:
+        self._load()
+        with self._passes.gather.attend():
             rows = [self._windows(asked, full_text(documents[i])) for i in written]
             pairs = [(asked, window) for row in rows for window in row]
-            found: Any = self._encoder.predict(
-                pairs, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
-            )
-        values: list[float] = found.tolist()
+            values = [float(value) for value in self._passes(pairs)]
         at = 0
         for i, row in zip(written, rows, strict=True):
             scores[i] = max(values[at : at + len(row)])
@@ -77,29 +78,22 @@ class CrossEncoder:
 
     def _windows(self, question: str, text: str) -> list[str]:
         """Return overlapping windows that the model can read after the question."""
-        text = replace_surrogates(text)
         longest = min(self._encoder.max_seq_length or 512, 512)
         room = max(longest - len(self._offsets(question)) - _SPECIAL, longest // 2)
-        offsets = self._offsets(text)
-        if len(offsets) <= room:
-            return [text]
-        starts = range(0, len(offsets) - _OVERLAP, room - _OVERLAP)
-        ends = [min(start + room, len(offsets)) - 1 for start in starts]
-        return [
-            text[offsets[start][0] : offsets[end][1]]
-            for start, end in zip(starts, ends, strict=True)
-        ]
+        return self._offsets.windows(replace_surrogates(text), room)
 
-    def _offsets(self, text: str) -> list[tuple[int, int]]:
-        encoded: Any = self._encoder.tokenizer(
-            text,
-            add_special_tokens=False,
-            truncation=False,
-            return_offsets_mapping=True,
-            verbose=False,
+    def _load(self) -> None:
+        with self._lock:
+            _ = self._offsets
+
+    def _predict(self, pairs: list[tuple[str, str]]) -> Any:
+        return self._encoder.predict(
+            pairs, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
         )
-        offsets: list[tuple[int, int]] = encoded["offset_mapping"]
-        return offsets
+
+    @cached_property
+    def _offsets(self) -> Offsets:
+        return Offsets(self._encoder.tokenizer)
 
     @cached_property
     def _encoder(self) -> Any:

@@ -103,9 +103,13 @@ class TokenClassifier:
         return [row for group in _groups(texts) for row in self._score(group)]
 
     def _score(self, texts: Sequence[Units]) -> list[list[float]]:
+        loaded = self.load()
+        with loaded.gather.attend():
+            return self._read(loaded, texts)
+
+    def _read(self, loaded: Loaded, texts: Sequence[Units]) -> list[list[float]]:
         import numpy as np
 
-        loaded = self.load()
         encoded = loaded.encode([units.text for units in texts])
         room = loaded.room(self.window)
         jobs = [
@@ -114,7 +118,7 @@ class TokenClassifier:
             for job in stretches(len(ids), room, self.overlap, _stops(units, offsets, room), row)
         ]
         found = [np.zeros(len(ids), dtype=np.float32) for ids, _ in encoded]
-        for batch in batches(jobs, self.batch_tokens or loaded.batch_tokens):
+        for batch in batches(jobs, loaded.batch_tokens):
             rows = [encoded[job.text][0][job.start : job.end] for job in batch]
             for job, keep in zip(batch, loaded.forward(rows), strict=True):
                 part = keep[job.first - job.start : job.last - job.start]
@@ -139,6 +143,7 @@ class TokenClassifier:
             device=self.device,
             precision=self.precision,
             compile=self.compile,
+            batch_tokens=self.batch_tokens,
         )
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ...middleware.errors import InvalidRequest, ModelUnavailable
 from ...middleware.models import silent_transformers
+from ..gathering import Gatherer
 from ..tokens import load_tokenizer, replace_surrogates
 from .windows import Window, batches
 
@@ -33,10 +34,19 @@ class Loaded:
 
     ``prefix`` and ``suffix`` are the special tokens that the tokenizer puts around a text,
     ``unknown`` is the id of tokens outside the vocabulary, ``room`` says how many tokens of text
-    a window takes.
+    a window takes. ``gather`` runs the model for all threads.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, device: str, config: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        device: str,
+        config: dict[str, Any],
+        *,
+        batch_tokens: int | None = None,
+        shares: bool = True,
+    ) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._device = device
@@ -53,7 +63,13 @@ class Loaded:
         if config.get("model_type") in _COUNTS_FROM_PADDING:
             positions -= self.pad + 1
         self._positions = positions
-        self.batch_tokens = _CPU_TOKENS if device == "cpu" else _GPU_TOKENS
+        self.batch_tokens = batch_tokens or (_CPU_TOKENS if device == "cpu" else _GPU_TOKENS)
+        self.gather = Gatherer[Ints, Floats](
+            self._keep,
+            width=lambda row: len(row) + len(self.prefix) + len(self.suffix),
+            most_tokens=self.batch_tokens,
+            shares=shares,
+        )
 
     def room(self, window: int) -> int:
         """Return how many tokens of text fit into a window beside the special tokens."""
@@ -76,6 +92,9 @@ class Loaded:
 
     def forward(self, rows: Sequence[Ints]) -> list[Floats]:
         """Return p(keep) for each token of each row, special tokens and padding left out."""
+        return [*self.gather(rows)]
+
+    def _keep(self, rows: Sequence[Ints]) -> list[Floats]:
         skip = len(self.prefix)
         keep = self._run([[*self.prefix, *row.tolist(), *self.suffix] for row in rows])
         return [line[skip : skip + len(row)] for line, row in zip(keep, rows, strict=True)]
@@ -136,11 +155,13 @@ def load_classifier(
     device: str | None = None,
     precision: Precision = "float32",
     compile: bool = False,
+    batch_tokens: int | None = None,
 ) -> Loaded:
     """Return the classifier in a folder, in eval mode.
 
-    ``config`` is the folder's config.json. Raises ModelUnavailable when the weights cannot be
-    read, and InvalidRequest for int8 on anything but a CPU.
+    ``config`` is the folder's config.json. Only at float32 do rows of several threads share a
+    pass: elsewhere a row's scores depend on its company. Raises ModelUnavailable when the weights
+    cannot be read, and InvalidRequest for int8 on anything but a CPU.
     """
     import torch
     from transformers import AutoModelForTokenClassification
@@ -163,7 +184,8 @@ def load_classifier(
         model = _quantised(model)
     if compile:
         model = cast("Any", torch).compile(model, dynamic=True)
-    return Loaded(model, tokenizer, place, config)
+    shares = precision == "float32"
+    return Loaded(model, tokenizer, place, config, batch_tokens=batch_tokens, shares=shares)
 
 
 def _quantised(model: Any) -> Any:
