@@ -20,7 +20,8 @@ chain.
   is what ``auto`` takes for lists; "ours, race" with ``race=True``.
 
 ``--line`` gives every plan lines of that many tokens. The visible gap is between two pieces of text
-that the reader sees, in the order of the parts.
+that the reader sees, in the order of the parts: the longest of an answer, on average. "cut" counts
+answers with a part that did not get as many tokens as it has; only ours limits parts.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ import statistics
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from headrace import Message, Request
 from headrace.middleware.plan import Plan
-from headrace.middleware.types import TextDelta
+from headrace.middleware.types import Finished, TextDelta
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
@@ -65,11 +66,15 @@ class Graph:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds: the whole answer, its first token, and the longest wait between two pieces."""
+    """Seconds: the whole answer, its first token, and the longest wait between two pieces.
+
+    ``is_cut``: a part did not get as many tokens as it has.
+    """
 
     wall: float
     first: float
     gap: float
+    is_cut: bool = False
 
 
 def graph(family: str, chance: random.Random) -> Graph:
@@ -127,12 +132,14 @@ def reply(found: Graph, line: int, request: Request) -> Reply:
 
 
 def engine_of(found: Graph, line: int) -> SimulatedEngine:
+    """Return an engine that plans and writes this graph."""
     return SimulatedEngine(
         lambda request: reply(found, line, request), cost=COST, prefix_cache=True
     )
 
 
 def times(stream: Sequence[float]) -> Times:
+    """Return what a reader's pieces, which came at these seconds, say."""
     gaps = [after - before for before, after in pairwise(stream)]
     return Times(stream[-1], stream[0], max(gaps, default=0.0))
 
@@ -140,12 +147,17 @@ def times(stream: Sequence[float]) -> Times:
 def ours(found: Graph, line: int, stage: Plan) -> Times:
     """Answer with the real stage, as a reader sees it."""
 
-    async def main() -> list[float]:
-        loop = asyncio.get_running_loop()
+    async def main() -> Times:
+        loop, seen, is_cut = asyncio.get_running_loop(), list[float](), False
         async with aclosing(stage(Request.of(QUESTION), handler(engine_of(found, line)))) as events:
-            return [loop.time() async for event in events if isinstance(event, TextDelta)]
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    seen.append(loop.time())
+                elif isinstance(event, Finished):
+                    is_cut = event.response.finish_reason != "stop"
+        return replace(times(seen), is_cut=is_cut)
 
-    return times(run_virtual(main()))
+    return run_virtual(main())
 
 
 def theirs(found: Graph, line: int, rule: str) -> Times:
@@ -212,10 +224,12 @@ def levels(found: Graph) -> dict[int, int]:
 
 
 def sequential(found: Graph) -> Times:
+    """Answer in one call."""
     return ours(found, 0, Plan("off"))
 
 
 def geomean(values: Sequence[float]) -> float:
+    """Return the geometric mean."""
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
@@ -235,7 +249,7 @@ def main() -> None:
         for kind in ("graph", "skeleton")
     }
     print(
-        "| graph | schedule | speed-up | worst | TTFT, s | largest gap, s |\n|---|---|---|---|---|---|"
+        "| graph | schedule | speed-up | worst | TTFT, s | gap, s | cut |\n|---|---|---|---|---|---|---|"
     )
     for family in FAMILIES:
         graphs = [graph(family, chance) for _ in range(options.graphs // len(FAMILIES))]
@@ -252,13 +266,15 @@ def main() -> None:
 
 
 def row(family: str, name: str, found: Sequence[Times], base: Sequence[Times]) -> None:
+    """Print one line of the table."""
     ups = [one.wall / other.wall for one, other in zip(base, found, strict=True)]
     mark = " (without what it needs)" if name == "SoT" and family != "flat" else ""
     first, gap = (
         statistics.fmean(values) for values in ((t.first for t in found), (t.gap for t in found))
     )
     print(
-        f"| {family} | {name}{mark} | {geomean(ups):.2f} | {min(ups):.2f} | {first:.2f} | {gap:.2f} |",
+        f"| {family} | {name}{mark} | {geomean(ups):.2f} | {min(ups):.2f} | {first:.2f} | {gap:.2f} "
+        f"| {sum(one.is_cut for one in found)} |",
         flush=True,
     )
 

@@ -15,17 +15,15 @@ from .graph import Node, Plan
 from .join import Join
 from .judgement import Judgement, Verdict
 from .known import KnownEngine
+from .lead import Lead
+from .outlook import Outlook
 from .predictor import Situation, forecast
 from .prompts import Wording, rest_messages
 from .scheduler import Schedule
 from .seams import connect
 from .small import Small
-from .width import allowed_width
 from .work import Work
 from .writer import Writer
-
-LEAD_TOKENS = 256  # a common beginning from here on is worth being read once
-LEAD_SECONDS = 0.150
 
 
 class Sections:
@@ -64,7 +62,7 @@ class Sections:
         self.calls = Calls(request, engine.watch(call_next))
         self.judgement = Judgement(gate)
         self._request, self._messages, self._wording = request, messages, wording
-        self.kind, self._most_width = kind, width
+        self.kind = kind
         self._send, self._spawn, self._require = send, spawn, require
         self._schedule = Schedule(width)
         self._join = Join()
@@ -85,8 +83,8 @@ class Sections:
         self._turns: dict[int, asyncio.Future[None]] = {}
         self._num_taken = 0
         self._num_judged = -1
-        self._lead: asyncio.TimerHandle | None = None
-        self._is_leading: bool | None = None
+        self._lead = Lead(self.start)
+        self._outlook = Outlook(engine, self.calls, request, kind, width)
 
     @property
     def text(self) -> str:
@@ -136,7 +134,7 @@ class Sections:
         """Start what may start: called whenever a line arrived or a part ended."""
         self._join.is_held = self.is_single or self.is_raced
         self._send(self._join.release())
-        if self._is_leading is None and self._schedule.num_waiting:
+        if self._schedule.num_waiting and not self.works:
             self._begin_lead()
         self._schedule.width = self._width()
         for node in self._schedule.take(self._join.head):
@@ -147,8 +145,7 @@ class Sections:
 
     def close(self) -> None:
         """Stop the timer; the tasks are their group's."""
-        if self._lead is not None:
-            self._lead.cancel()
+        self._lead.close()
 
     def judge(self) -> Verdict:
         """Predict, where the plan has grown or ended and nothing is decided, and decide."""
@@ -167,8 +164,8 @@ class Sections:
         found = forecast(
             self._schedule,
             self._situation(),
-            width=self._open_width(),
-            ahead=self._ahead() if self.is_raced else None,
+            width=self._outlook.width,
+            ahead=self._outlook.ahead if self.is_raced else None,
         )
         before = self.judgement.verdict
         after = self.judgement.look(found, self.calls.seconds, is_whole=self.is_whole)
@@ -177,45 +174,17 @@ class Sections:
 
     def _situation(self) -> Situation:
         planned = num_tokens("".join(m.text for m in self._messages) + self.plan_text)
-        prompt = self.prompt_tokens or planned
-        others = self._others()
-        each = self.engine.context / max(self.engine.num_open, 1)
-        limit, parts = self._request.sampling.max_tokens, max(len(self.plan.nodes), 1)
-        return Situation(
-            self.engine.cost,
-            prompt,
-            prompt if self.engine.has_prefix_cache else 0,
-            self.engine.lengths.factor(self.kind),
-            limit / parts if limit is not None else float("inf"),
-            {w.node.id: num_tokens(self._join.written(w.node.id)) for w in self._running()},
-            others,
-            others * each,
-        )
+        running = {w.node.id: self._join.written(w.node.id) for w in self._running()}
+        return self._outlook.situation(self.prompt_tokens or planned, len(self.plan.nodes), running)
 
     def _running(self) -> list[Work]:
         return [work for work in self.works if work.end is None]
-
-    def _others(self) -> int:
-        return max(self.engine.num_open - self.calls.num_open, 0)
-
-    def _ahead(self) -> int:
-        """Return about how many tokens of the plain answer there are."""
-        return round(max(self.calls.seconds - self.engine.cost.call, 0) / self._step())
-
-    def _step(self) -> float:
-        return self.engine.cost.seconds(2, self.engine.context)
-
-    def _open_width(self) -> int:
-        each = self.engine.context / max(self.engine.num_rows, 1)
-        return allowed_width(
-            self.engine.cost, limit=self._most_width, others=self._others(), context=each
-        )
 
     def _width(self) -> int:
         """Return how many parts may run now."""
         if self.judgement.verdict == "open":
             return 1
-        return 1 if self._is_leading else self._open_width()
+        return 1 if self._lead.is_on else self._outlook.width
 
     def _gather(self) -> None:
         """Let one call write all that was not started; what is written already comes before it."""
@@ -302,18 +271,13 @@ class Sections:
 
     def _begin_lead(self) -> None:
         """Let the first call run ahead where nobody has read the common beginning yet."""
-        given = num_tokens("".join(message.text for message in self._messages))
         is_warm = self.prompt_tokens > 0 or not self.is_whole
-        is_useless = is_warm or given <= LEAD_TOKENS or self.engine.has_prefix_cache is False
-        self._is_leading = not is_useless
-        if self._is_leading:
-            loop = asyncio.get_running_loop()
-            self._lead = loop.call_later(LEAD_SECONDS, self._end_lead)
+        has_none = self.engine.has_prefix_cache is False
+        given = num_tokens("".join(message.text for message in self._messages))
+        self._lead.begin(shared_tokens=given, is_warm=is_warm or has_none)
 
     def _end_lead(self) -> None:
-        if self._is_leading:
-            self._is_leading = False
-            self.start()
+        self._lead.end()
 
     def _connect(self) -> None:
         """Ask for sentences between parts while the last one is being written."""
