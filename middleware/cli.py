@@ -15,6 +15,7 @@ from .cli_compress import File, Json, compress, recover
 from .cli_constrain import constrain_app
 from .cli_context import context
 from .cli_engines import serve_engine
+from .cli_plan import Strategy, plan
 from .cli_roofline import roofline
 from .cli_serve import serve
 from .errors import HeadraceError, InvalidRequest, Truncated
@@ -80,6 +81,7 @@ app.add_typer(constrain_app, name="constrain")
 app.command()(serve_engine)
 app.command()(serve)
 app.command()(roofline)
+app.command()(plan)
 
 
 @app.command()
@@ -131,9 +133,7 @@ def ask(
         Literal["always", "pays"], typer.Option(help="Compress always, or where it saves time.")
     ] = "always",
     top_k: Annotated[int | None, typer.Option(help="Passages to use.", show_default="4")] = None,
-    plan: Annotated[
-        Literal["auto", "off", "skeleton", "graph"], typer.Option(help="Write parts in parallel.")
-    ] = "auto",
+    plan: Annotated[Strategy, typer.Option(help="Write parts in parallel.")] = "auto",
     schema: Annotated[Path | None, typer.Option(help="JSON schema file for the answer.")] = None,
     regex: Annotated[str | None, typer.Option(help="Pattern that the answer matches.")] = None,
     choice: Annotated[

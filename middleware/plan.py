@@ -13,6 +13,7 @@ from ..planners.deciding import DecidingWords, Opening
 from ..planners.gate import Gate, When
 from ..planners.known import KnownEngine
 from ..planners.outline import OutlineWords
+from ..planners.predictor import Forecast
 from ..planners.prompts import PLAIN_WORDS, PlainWords, Wording
 from ..planners.small import Small
 from ..planners.speed import StepCost
@@ -21,6 +22,7 @@ from .errors import InvalidRequest
 from .plan_choice import Choice, Strategy, check_strategy, choose, graph_of
 from .plan_engine import known_engine, small_of
 from .plan_events import again_events, plain_events, slots_events
+from .plan_preview import slots_forecast
 from .plan_report import planned_decision, planned_facts, said
 from .report import StageReport
 from .types import Event, Finished, Handler, Request, Response, TextDelta
@@ -52,7 +54,8 @@ class Plan:
     With ``when="pays"`` the parts of a plan are written at the same time only if that is predicted
     to be 1.15 times as fast; else one call writes them all, with the plan before it. The prediction
     begins with ``cost`` (``cost.predictor_of``; None: the proportions of an 8B model on an A100)
-    and is corrected by every answer that passes. "always" divides every plan. With ``race`` a plain
+    and is corrected by every answer that passes. "always" divides every plan; ``map`` and
+    ``template`` divide when they are asked for by name. With ``race`` a plain
     answer is begun beside the planner and taken where planning does not pay: nothing is lost then
     but the tokens of a call that is given up. ``seams`` adds sentences between parts that one more
     short call writes; ``small`` is a second, faster engine for parts that a ``graph`` calls easy.
@@ -109,12 +112,26 @@ class Plan:
                 row = StageReport("plan", f"no plan: {choice.why}", details=said(choice))
                 found = plain_events(request, self.known.watch(call_next), row)
             case "slots" | "sot":
-                found = slots_events(choice, request, self.known.watch(call_next), self.width)
+                guess = slots_forecast(choice, self.known, self.width)
+                call_next, width = self.known.watch(call_next), self.width
+                if guess is not None and (why := self.refuses(choice, guess)):
+                    row = StageReport("plan", f"no plan: {why}", details=said(choice))
+                    found = plain_events(request, call_next, row)
+                else:
+                    found = slots_events(choice, request, call_next, width, guess)
             case "outline" | "plan" | "decide":
                 found = self._planned(choice, request, call_next)
         async with aclosing(found) as events:
             async for event in events:
                 yield event
+
+    def refuses(self, choice: Choice, guess: Forecast) -> str:
+        """Return why one call is better with this forecast, "" where the parts are.
+
+        Parts that were asked for by name (``map``, ``template``, ``sot``) are written as such.
+        """
+        is_asked = choice.how in ("slots", "sot") and choice.strategy != "auto"
+        return "" if is_asked else Gate(self.when).refuses(guess)
 
     async def _planned(
         self, choice: Choice, request: Request, call_next: Handler
@@ -130,7 +147,8 @@ class Plan:
         elif choice.how == "decide":
             wording = DecidingWords()
             asked = wording.plan(inline.messages, choice.mode, max_nodes)
-            opening = Opening(call_next(replace(inline, messages=asked)), choice.mode)
+            watched = self.known.watch(call_next)
+            opening = Opening(watched(replace(inline, messages=asked)), choice.mode)
         answer = PlannedAnswer(
             inline,
             call_next,

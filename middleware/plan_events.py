@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from ..planners.calls import Calls
+from ..planners.predictor import Forecast
 from ..planners.published import point_pieces, skeleton_messages
 from ..planners.slots import Slot, SlotsAnswer
 from .errors import BackendError, DeadlineExceeded, HeadraceError
@@ -46,9 +47,16 @@ async def again_events(
 
 
 async def slots_events(
-    choice: Choice, request: Request, call_next: Handler, width: int
+    choice: Choice,
+    request: Request,
+    call_next: Handler,
+    width: int,
+    found: Forecast | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Write the parts that are known before the first call, or after the published skeleton."""
+    """Write the parts that are known before the first call, or after the published skeleton.
+
+    ``found`` is what was predicted, for the report.
+    """
     inline = replace(request.with_documents_inline(), constraint=None)
     calls = Calls(inline, call_next)
     pieces, why = choice.pieces, ""
@@ -63,7 +71,7 @@ async def slots_events(
             async for text in texts:
                 yield TextDelta(text)
     if unusable := why or answer.unusable:
-        facts = said(choice) | slots_facts(answer)
+        facts = said(choice) | slots_facts(answer, found)
         row = StageReport("plan", f"no plan: {unusable}", calls.seconds, details=facts)
         async with aclosing(again_events(request, call_next, calls, row)) as events:
             async for event in events:
@@ -74,9 +82,8 @@ async def slots_events(
         rest = await _rest(choice, inline, call_next, answer)
         text += rest
         yield TextDelta(rest)
-    row = StageReport(
-        "plan", slots_decision(answer), calls.seconds, details=said(choice) | slots_facts(answer)
-    )
+    facts = said(choice) | slots_facts(answer, found)
+    row = StageReport("plan", slots_decision(answer), calls.seconds, details=facts)
     response = Response(
         text,
         finish_reason=answer.finish_reason if answer.failed is None else "stop",

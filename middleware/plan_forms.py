@@ -20,8 +20,11 @@ from .template import Template
 from .types import Constraint, Message, Request
 
 _ALONE = frozenset(
-    "type properties required additionalProperties title description $schema $id $comment $defs "
-    "definitions examples default deprecated readOnly writeOnly propertyOrdering".split()
+    {
+        *("type", "properties", "required", "additionalProperties", "title", "description"),
+        *("$schema", "$id", "$comment", "$defs", "definitions", "examples", "default"),
+        *("deprecated", "readOnly", "writeOnly", "propertyOrdering"),
+    }
 )
 _ALONE_ITEMS = _ALONE | {"items", "minItems", "maxItems"}
 _DEFS = ("$defs", "definitions")
@@ -69,7 +72,8 @@ def array_form(request: Request, listed: Listed) -> Form:
     each = _constraint(schema, schema.get("items", {}))
     pieces: list[str | Slot] = []
     for at, slot in enumerate(item_slots(request, listed)):
-        pieces += [", " if at else "[", Slot(slot.name, slot.messages, each)]
+        one = Slot(slot.name, slot.messages, each, length=slot.length)
+        pieces += [", " if at else "[", one]
     return Form((*pieces, "]"), lambda _index, _text: None)
 
 
@@ -91,7 +95,7 @@ def _object_form(request: Request, schema: Any) -> Form:
         messages = with_task(
             asked, f"{task}Write only one value now, as JSON: that of {key}{about}."
         )
-        slot = Slot(name, messages, _constraint(schema, field))
+        slot = Slot(name, messages, _constraint(schema, field), length=_guess(field))
         pieces += [f"{', ' if at else '{'}{key}: ", slot]
 
     def rest(index: int, text: str) -> Rest | None:
@@ -162,6 +166,12 @@ def _field_constraint(field: Field) -> Constraint | None:
             return Constraint("regex", field.spec)
         case _:
             return Constraint("json_schema", field.spec)
+
+
+def _guess(field: Any) -> int:
+    """Return about how many tokens a value of this schema has."""
+    kind = cast("dict[str, Any]", field).get("type") if _is_dict(field) else None
+    return 5 if kind in ("integer", "number", "boolean", "null") else 40
 
 
 def _is_dict(value: Any) -> bool:

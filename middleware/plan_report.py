@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..planners import PlannedAnswer, edges
+from ..planners import Node, PlannedAnswer, edges
 from ..planners.outcome import decision, judged
-from ..planners.slots import SlotsAnswer
+from ..planners.predictor import Forecast
+from ..planners.slots import SlotsAnswer, slot_nodes
 from .plan_choice import Choice
 
 
@@ -28,6 +29,24 @@ def slots_decision(answer: SlotsAnswer) -> str:
     return f"wrote {number} parts at the same time, without a planner{rest}"
 
 
+def node_facts(node: Node) -> dict[str, Any]:
+    """Return what the plan says of a part, without its id and title."""
+    return {
+        "needs": list(node.needs),
+        "agrees": list(node.agrees),
+        "length": node.length,
+        "difficulty": node.difficulty,
+        "note": node.note,
+    }
+
+
+def spans(found: Forecast | None, at: float = 0.0) -> list[dict[str, float]]:
+    """Return when each part was predicted to be written, in seconds since the request began."""
+    if found is None:
+        return []
+    return [{"id": s.id, "start": at + s.start, "end": at + s.end} for s in found.spans]
+
+
 def planned_facts(answer: PlannedAnswer) -> dict[str, Any]:
     """Return what happened, as plain values; times are seconds since the request began."""
     return {
@@ -35,6 +54,7 @@ def planned_facts(answer: PlannedAnswer) -> dict[str, Any]:
             {
                 "id": work.node.id,
                 "title": work.node.title,
+                **node_facts(work.node),
                 "start": work.start,
                 "end": work.end,
                 "tokens": work.num_tokens,
@@ -46,6 +66,7 @@ def planned_facts(answer: PlannedAnswer) -> dict[str, Any]:
             for work in sorted(answer.works, key=lambda work: work.node.id)
         ],
         "edges": edges(answer.plan),
+        "predicted_spans": spans(answer.judgement.forecast, answer.judgement.at),
         "dropped_edges": list(answer.plan.dropped),
         "merged": answer.plan.num_merged,
         "contract": answer.plan.contract,
@@ -58,13 +79,15 @@ def planned_facts(answer: PlannedAnswer) -> dict[str, Any]:
     } | judged(answer)
 
 
-def slots_facts(answer: SlotsAnswer) -> dict[str, Any]:
+def slots_facts(answer: SlotsAnswer, found: Forecast | None = None) -> dict[str, Any]:
     """Return the same for an answer without a planner."""
+    nodes = slot_nodes([work.slot for work in answer.works])
     return {
         "nodes": [
             {
                 "id": at,
                 "title": work.slot.name,
+                **node_facts(node),
                 "start": work.start,
                 "end": work.end,
                 "tokens": work.num_tokens,
@@ -73,11 +96,16 @@ def slots_facts(answer: SlotsAnswer) -> dict[str, Any]:
                 "finish_reason": work.finish_reason,
                 "error": str(work.error) if work.error else None,
             }
-            for at, work in enumerate(answer.works, 1)
+            for at, (node, work) in enumerate(zip(nodes, answer.works, strict=True), 1)
         ],
         "edges": [],
         "missing": answer.missing,
         "retries": sum(work.num_retries for work in answer.works),
         "plan_tokens": 0,
         "plan_seconds": 0.0,
+        "predicted_spans": spans(found),
+        "predicted_gain": found.gain if found else None,
+        "predicted_seconds": found.parallel if found else None,
+        "sequential_seconds": found.sequential if found else None,
+        "actual_seconds": answer.calls.seconds,
     }

@@ -28,7 +28,7 @@ from .plan import Plan
 from .rerank import Rerank
 from .types import Document, Message, Middleware, Request, Response, Sampling
 
-PlanStrategy = Literal["auto", "off", "skeleton", "graph"]
+PlanStrategy = Literal["auto", "map", "template", "skeleton", "graph", "decide", "sot", "off"]
 DocumentLike = str | Mapping[str, Any] | Document
 PromptLike = str | Sequence[Mapping[str, Any] | Message]
 

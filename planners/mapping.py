@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..middleware.types import Message, Request, Text
+from .calibration import num_tokens
+from .graph import DEFAULT_LENGTH
 from .listed import Listed
 from .slots import Slot
 
@@ -25,7 +27,12 @@ def with_last_text(request: Request, text: str) -> tuple[Message, ...]:
 def item_slots(request: Request, listed: Listed) -> list[Slot]:
     """Return a slot for each item; the messages differ in the item alone, at their end."""
     return [
-        Slot(f"item {at}", with_last_text(request, listed.task + _ONE + item), otherwise=NO_ANSWER)
+        Slot(
+            f"item {at}",
+            with_last_text(request, listed.task + _ONE + item),
+            otherwise=NO_ANSWER,
+            length=round(1.3 * num_tokens(item)) + 8 if listed.is_short else DEFAULT_LENGTH,
+        )
         for at, item in enumerate(listed.items, 1)
     ]
 

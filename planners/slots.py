@@ -25,6 +25,7 @@ from ..middleware.types import (
 )
 from .budget import Budget
 from .calls import Calls
+from .graph import DEFAULT_LENGTH, Node
 from .join import closing_fence
 from .overlap import Overlap
 from .prompts import continue_messages
@@ -36,7 +37,8 @@ class Slot:
 
     With a ``constraint`` the text is held until it is whole and checked. Other text is passed on
     as it comes, up to ``until``, and without ``prefix`` where it begins with that. ``otherwise``
-    stands where the engine does not write it; None: the answer ends before this slot.
+    stands where the engine does not write it; None: the answer ends before this slot. ``length``
+    is a guess at its tokens.
     """
 
     name: str
@@ -45,9 +47,16 @@ class Slot:
     until: str | None = None
     prefix: str = ""
     otherwise: str | None = None
+    length: int = DEFAULT_LENGTH
 
 
 Check = Callable[[Slot, str], "str | None"]
+
+
+def slot_nodes(pieces: Sequence[str | Slot]) -> tuple[Node, ...]:
+    """Return the slots as parts of a plan that need nothing of one another."""
+    slots = [piece for piece in pieces if isinstance(piece, Slot)]
+    return tuple(Node(at, slot.name, length=slot.length) for at, slot in enumerate(slots, 1))
 
 
 @dataclass(slots=True)

@@ -80,7 +80,7 @@ def test_every_item_is_a_call_and_the_answers_keep_marks_and_order() -> None:
 
 def test_items_are_written_at_the_same_time_and_never_more_than_the_width() -> None:
     engine = SimulatedEngine(lambda request: Reply("Done.", delay=1))
-    answer(engine, Plan(width=2), Request.of(LIST))
+    answer(engine, Plan("map", width=2), Request.of(LIST))
     ends = sorted(r.ended or 0 for r in engine.log)
     assert engine.peak_calls == 2
     assert ends[-1] == pytest.approx(3, abs=0.2)
@@ -155,10 +155,18 @@ def test_all_items_together_keep_max_tokens() -> None:
     assert "too small for 5 items" in row(answer(engine, Plan(), small)[1]).decision
 
 
-def test_a_deadline_and_a_bug_end_all_items() -> None:
+def test_a_deadline_ends_all_items() -> None:
     engine = SimulatedEngine(lambda request: Reply("x", delay=5))
     with pytest.raises(DeadlineExceeded):
-        answer(engine, Plan(width=1), Request.of(LIST, deadline=1.0))
+        answer(engine, Plan("map", width=1), Request.of(LIST, deadline=1.0))
+
+
+def test_a_list_that_is_not_faster_in_parts_is_answered_in_one_call() -> None:
+    engine = SimulatedEngine(lambda request: "All.")
+    _, response = answer(engine, Plan(width=1), Request.of(LIST))
+    assert response.text == "All."
+    assert "predicted gain" in row(response).decision
+    assert len(answer(engine, Plan(width=1, when="always"), Request.of(LIST))[1].text) > 20
 
 
 def test_what_has_tools_or_stop_strings_is_not_mapped() -> None:
