@@ -21,6 +21,7 @@ from .classifier import weights
 MIN_ANSWER = 150
 GAIN, LOSS = 1.0, 2.5
 SURE = LOSS / (GAIN + LOSS)
+LONGEST = 40  # words, twice the labels' longest: what they do not cover is never sure
 UNSURE = 0.35  # the model's own decision costs a few prompt tokens, so less is asked for
 _MAX_QUESTION = 1500
 _TOOLS = ("tools", "functions", "tool_choice")
@@ -135,7 +136,8 @@ def route(request: Request) -> Route:
     if request.documents and _FACT.search(question):
         return Route(False, "asks for a fact from the documents")
     share = weights().share(question)
-    if share >= SURE or (share >= UNSURE and _ON.search(question)):
+    is_known = len(question.split()) <= LONGEST
+    if is_known and (share >= SURE or (share >= UNSURE and _ON.search(question))):
         return Route(True, "looks like a list of independent parts", share=share)
     if share >= UNSURE and not request.documents:
         return Route(False, "may be a list of independent parts", is_unsure=True, share=share)

@@ -6,7 +6,8 @@ import pytest
 
 from headrace.middleware.types import Constraint, Document, Message, Request, Sampling
 from headrace.planners import forbidden, route
-from headrace.planners.router import GAIN, LOSS, SURE, UNSURE
+from headrace.planners.classifier import questions
+from headrace.planners.router import GAIN, LONGEST, LOSS, SURE, UNSURE
 
 LIST = "What are the benefits of regular exercise?"
 
@@ -110,6 +111,13 @@ def test_an_unsure_question_is_left_to_the_model(question: str) -> None:
     assert found.share is not None
     assert UNSURE <= found.share < SURE
     assert not route(Request.of(question, documents=(Document("..."),))).is_unsure
+
+
+def test_a_question_longer_than_all_labels_is_never_sure() -> None:
+    longest = max(len(text.split()) for text, _ in questions())
+    assert longest < LONGEST
+    found = route(Request.of(LIST + " I ask since my aunt likes tea." * 6))
+    assert (found.is_planned, found.is_unsure) == (False, True)
 
 
 def test_a_wrong_yes_is_dearer_than_a_wrong_no() -> None:
