@@ -60,7 +60,8 @@ class Compress(Transform):
 
     ``rates`` gives a role its own rate, ``{"system": 0.8, "tool": 0.3}``, from the next user turn
     on, or rates by age, ``{"tool": {0: 0.5, 4: 0.2}}``: half at once, a fifth when four
-    user turns have come after. Messages that ask for tools stay as they are, ids too; a tool's JSON
+    user turns have come after. With ``every``, ages count the model's calls instead, in blocks of
+    so many: for agents, which use many tools in one user turn. Messages that ask for tools stay as they are, ids too; a tool's JSON
     stays JSON with all its records (``json`` says otherwise by key), its logs are folded (not
     with ``fold=False``). ``tools`` is the rate for the descriptions in tool schemas.
 
@@ -93,6 +94,7 @@ class Compress(Transform):
     last_user: Literal["keep", "context"] = "keep"
     on_error: Literal["pass", "raise"] = "pass"
     rates: Rates = field(default_factory=dict[str, float], hash=False)
+    every: int | None = None
     stable: bool | None = None
     tools: float | None = None
     json: JsonPolicy | None = field(default=None, hash=False)
@@ -103,6 +105,8 @@ class Compress(Transform):
     def __post_init__(self) -> None:
         if self.when not in ("always", "pays"):
             raise InvalidRequest(f'when is "always" or "pays", got {self.when!r:.40}')
+        if self.every is not None and (type(self.every) is not int or self.every < 1):
+            raise InvalidRequest(f"every is a number of calls, 1 or more, got {self.every!r:.40}")
         _ = self.budget, self._rates, self._tools  # wrong ones are said here, not at a request
         if self.stable and self.target_tokens is not None:
             raise InvalidRequest(
@@ -221,7 +225,7 @@ class Compress(Transform):
         count = self.engine.counter.count
         alone: dict[Slot, tuple[str, Budget]] = {}
         together: dict[Slot, tuple[str, Budget | None]] = {}
-        for slot, text, budget, is_own in cuttable(request, self._rates, self.budget):
+        for slot, text, budget, is_own in cuttable(request, self._rates, self.budget, self.every):
             if count(text) > SHORT_TURN and self.is_stable:
                 alone[slot] = text, budget
             elif count(text) > SHORT_TURN:

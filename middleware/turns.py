@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from ..compressors import Budget
 from .errors import InvalidRequest
@@ -13,7 +14,7 @@ Slot = tuple[int, int]
 """Where a text came from: (-1, document) or (message, part)."""
 
 Rates = Mapping[str, float | Mapping[int, float]]
-"""A rate a role, or rates by age: how many user turns have come after the message."""
+"""A rate a role, or rates by age: as ``ages`` counts it."""
 
 
 def checked(rates: Rates) -> dict[str, dict[int, Budget]]:
@@ -39,18 +40,47 @@ def checked(rates: Rates) -> dict[str, dict[int, Budget]]:
     return found
 
 
+def ages(messages: Sequence[Message], every: int | None = None) -> list[int]:
+    """Return how old each message is: how many user turns have come after it.
+
+    With ``every``, calls of the model are counted instead, in blocks of so many: a chat in which an
+    agent works for a long time on one user turn gets older too, yet all ages change together and
+    only at every so many calls, so that in between each request begins with the bytes of the one
+    before. What the model has not seen yet is of age 0. A user turn's age is that of the next one,
+    with which it stops being the last.
+
+    >>> chat = [Message.user("Go")] + [Message.assistant("and"), Message("tool", ())] * 4
+    >>> ages(chat), ages(chat, 2)
+    ([0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 2, 2, 1, 1, 1, 1, 0])
+    """
+    if every is None:
+        turns = list(accumulate(message.role == "user" for message in messages))
+        return [turns[-1] - turn for turn in turns]
+    calls = list(accumulate(message.role == "assistant" for message in messages))
+    found: list[int] = []
+    since = calls[-1] if calls else 0
+    for message, done in zip(reversed(messages), reversed(calls), strict=True):
+        before = done - (message.role == "assistant")
+        found.append(calls[-1] // every - (since if message.role == "user" else before) // every)
+        since = before if message.role == "user" else since
+    return found[::-1]
+
+
 def cuttable(
-    request: Request, rates: Mapping[str, Mapping[int, Budget]], default: Budget
+    request: Request,
+    rates: Mapping[str, Mapping[int, Budget]],
+    default: Budget,
+    every: int | None = None,
 ) -> Iterator[tuple[Slot, str, Budget, bool]]:
     """Yield each text that may be cut: where it is, its budget, and whether that is its role's own.
 
-    Without a rate of their own, user and assistant messages have the ``default`` from age 1 on, and
-    all others stay. The last user turn and messages that ask for tools always stay.
+    Without a rate of their own, user and assistant messages have the ``default`` from age 1 on
+    (``ages``), and all others stay. The last user turn and messages that ask for tools always stay.
     """
     last = last_user(request)
-    age = sum(message.role == "user" for message in request.messages)
-    for i, message in enumerate(request.messages):
-        age -= message.role == "user"
+    for i, (message, age) in enumerate(
+        zip(request.messages, ages(request.messages, every), strict=True)
+    ):
         if i == last or message.fields.get("tool_calls") or message.fields.get("function_call"):
             continue
         own = rates.get(message.role)
