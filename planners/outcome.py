@@ -58,4 +58,5 @@ def decision(answer: PlannedAnswer) -> str:
     number = len(answer.plan.nodes) - len(missing)
     if judgement.verdict == "one call":
         return f"wrote {number} parts one after the other: {judgement.why}{rest}"
-    return f"wrote {number} parts at the same time{rest}"
+    how = "at the same time" if judgement.verdict == "parallel" else "as their lines came"
+    return f"wrote {number} parts {how}{rest}"

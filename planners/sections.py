@@ -293,5 +293,5 @@ class Sections:
 
     async def _write_seams(self, ids: list[int]) -> None:
         texts = self._texts(tuple(range(1, len(self.plan.nodes) + 1)))
-        sentences = await connect(self.calls, self._messages, texts, ids)
+        sentences = await connect(self.calls, self._request.messages, texts, ids)
         self.num_seams = sum(self._join.connect(id, text) for id, text in sentences.items())

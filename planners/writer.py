@@ -20,6 +20,7 @@ from .work import Work
 
 Ask = Callable[[str], tuple[Message, ...]]
 
+_CUT = 1.3  # how much longer a cut text is taken to be
 _REASONS = {
     "empty": "Write full sentences, not only the title.",
     "refusal": "Write what is generally known about it.",
@@ -106,9 +107,16 @@ class Writer:
         work.flaw = self._flaw(work)
         if work.flaw.startswith("repeats"):
             self.join.reset(id)  # said twice is worse than not said here
-        if work.finish_reason == "stop" and not work.flaw and not work.error:
-            text = num_tokens(self.join.written(id))
-            self.lengths.observe(self.kind, work.node.length, min(work.num_tokens, 2 * text))
+        self._observe(work)
+
+    def _observe(self, work: Work) -> None:
+        """Learn from a text's length; one that we have cut would have been longer."""
+        is_cut = work.finish_reason == "length"
+        if work.flaw or work.error or (is_cut and self.budget.max_tokens is not None):
+            return
+        tokens = min(work.num_tokens, 2 * num_tokens(self.join.written(work.node.id)))
+        actual = round(tokens * _CUT) if is_cut else tokens
+        self.lengths.observe(self.kind, work.node.length, actual)
 
     async def _call(self, work: Work, messages: tuple[Message, ...], max_tokens: int) -> Response:
         id = work.node.id

@@ -247,3 +247,15 @@ def test_a_plan_of_one_line_shows_nothing_of_its_part() -> None:
     _, response = answer(engine, Plan("graph"))
     assert response.text == PLAIN
     assert [record.outcome for record in engine.log] == ["finished", "finished", "finished"]
+
+
+def test_parts_that_ended_before_the_next_line_came_need_no_decision() -> None:
+    slow = "".join(
+        f"{i}|Title{i}{f'|<{i - 1}' if i > 1 else ''}|~1" + " pad" * 20 + "\n" for i in (1, 2, 3)
+    )
+    engine = SimulatedEngine(planned(f"@plan\n{slow}@end"))
+    _, response = answer(engine, Plan("graph"))
+    row = response.report.stage("plan")
+    assert row is not None
+    assert row.decision.startswith("wrote 3 parts")
+    assert details(response)["missing"] == []
