@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ _WITHOUT_EFFECT = frozenset(
     {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"}
     | {"stream_options", "parallel_tool_calls"}
 )
+_LOADING = (OSError, ValueError, KeyError, AttributeError, RuntimeError, TypeError)
 # Fields that change nothing at these values.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -52,8 +53,17 @@ class LocalModel:
     context_length: int | None
 
     @classmethod
-    def load(cls, name: str, device: str | None, dtype: str | None) -> LocalModel:
+    def load(
+        cls,
+        name: str,
+        device: str | None,
+        dtype: str | None,
+        options: Mapping[str, Any] | None = None,
+    ) -> LocalModel:
         """Load a model: on a GPU in bfloat16 when there is one, else on the CPU in float32.
+
+        ``options`` go to ``from_pretrained``. What is quantised, or placed by a ``device_map``,
+        stays where it was put.
 
         Raises ModelUnavailable when it is not found or not loadable.
         """
@@ -72,9 +82,11 @@ class LocalModel:
                     dtype=getattr(torch, dtype),
                     use_safetensors=True,
                     local_files_only=True,
+                    **(options or {}),
                 )
-            model = model.to(device).eval()
-        except (OSError, ValueError, KeyError, AttributeError, RuntimeError) as error:
+            is_placed = getattr(model, "is_quantized", False) or "device_map" in (options or {})
+            model = (model if is_placed else model.to(device)).eval()
+        except (*_LOADING, ImportError) as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise ModelUnavailable(
                 f"cannot load {name!r} from {folder} onto {device} as {dtype}: {reason[0]:.200}"
@@ -83,6 +95,11 @@ class LocalModel:
         eos = {tokenizer.eos_token_id, *_listed(model.generation_config.eos_token_id)} - {None}
         context = getattr(config, "max_position_embeddings", None)
         return cls(name, folder, model, tokenizer, frozenset(eos), context)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many tokens the model knows, padding of the vocabulary included."""
+        return int(self.model.config.get_text_config().vocab_size)
 
     @cached_property
     def compiler(self) -> Compiler:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import get_args
+from typing import Any, get_args
 
 from ..middleware.errors import BackendError, HeadraceError
 from ..middleware.types import ConstraintKind, Event
@@ -15,7 +15,10 @@ from .decoding.engine import Engine, Entry
 from .decoding.loop import Loop
 from .decoding.prefixes import PrefixStore
 from .decoding.row import Row
+from .generate_options import GenerateOptions, check_load
+from .generating import Generating
 from .local import LocalModel
+from .paged import Paged
 
 Outcome = tuple[int, Event | HeadraceError]
 
@@ -36,6 +39,12 @@ class TransformersBackend:
     with others in one pass. It changes the speed and not the text. Prompts that begin alike are
     read once while they fit into ``prefix_cache_mb`` (0: never). ``prompt_lookup`` tokens are
     guessed from the prompt where the answer repeats it (0: none); it pays where answers copy.
+
+    ``load`` are options of ``from_pretrained`` (``quantization_config``, ``device_map``,
+    ``attn_implementation``); checkpoints that are quantised (GPTQ, AWQ, bitsandbytes) are loaded as
+    they are. ``generate`` leaves our loop for transformers' own generation, in batches that
+    nobody joins, for what the loop has not: an assistant's drafts, other caches, compilation,
+    paged batching (docs/in-process.md). Raises InvalidRequest for options that there are not.
     """
 
     def __init__(
@@ -49,6 +58,8 @@ class TransformersBackend:
         fast_forward: bool = True,
         prefix_cache_mb: int = 256,
         prompt_lookup: int = 0,
+        generate: Mapping[str, Any] | None = None,
+        load: Mapping[str, Any] | None = None,
     ) -> None:
         self._name = model
         self._device = device
@@ -57,12 +68,25 @@ class TransformersBackend:
         self._max_tokens = max_tokens
         self._fast_forward = fast_forward
         self._prompt_lookup = prompt_lookup
-        self._prefixes = PrefixStore(prefix_cache_mb * 2**20) if prefix_cache_mb > 0 else None
+        self._options = GenerateOptions.of(generate) if generate else None
+        self._load_options = check_load(load or {})
+        keeps = prefix_cache_mb > 0 and self._options is None
+        self._prefixes = PrefixStore(prefix_cache_mb * 2**20) if keeps else None
         self._local: LocalModel | None = None
+        self._assistant: LocalModel | None = None
         self._is_closed = False
         # One thread for the backend's life: each new one would start its own pool of cores.
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="headrace-transformers")
-        self._engine = Engine(self._executor, self._open_loop, self._row, _failed, max_batch)
+        self._engine = self._make_engine()
+
+    def _make_engine(self) -> Engine | Generating:
+        executor, most = self._executor, self._max_batch
+        if self._options is None:
+            return Engine(executor, self._open_loop, self._row, _failed, most)
+        kind = Generating if self._options.continuous is None else Paged
+        return kind(
+            executor, self._load, self._load_assistant, self._row, _failed, self._options, most
+        )
 
     async def capabilities(self) -> Capabilities:
         """Return what the model can do; loads it the first time."""
@@ -73,11 +97,13 @@ class TransformersBackend:
         return Capabilities(
             name="transformers",
             model=self._name,
-            max_batch=self._max_batch,
+            max_batch=1 if self._options is not None and self._options.drafts else self._max_batch,
             max_concurrency=1,
-            is_continuous=True,
+            is_continuous=self._options is None,
             has_prefix_cache=self._prefixes is not None,
-            constraints=frozenset(get_args(ConstraintKind)),
+            constraints=frozenset[ConstraintKind]()
+            if isinstance(self._engine, Paged)
+            else frozenset(get_args(ConstraintKind)),
             context_length=local.context_length,
             tokenizer=str(local.folder),
             can_prefill=True,
@@ -161,11 +187,17 @@ class TransformersBackend:
 
     def _load(self) -> LocalModel:
         if self._local is None:
-            self._local = LocalModel.load(self._name, self._device, self._dtype)
+            options = self._load_options
+            self._local = LocalModel.load(self._name, self._device, self._dtype, options)
         return self._local
 
+    def _load_assistant(self, name: str) -> LocalModel:
+        if self._assistant is None:
+            self._assistant = LocalModel.load(name, self._device, self._dtype)
+        return self._assistant
+
     def _free(self) -> None:
-        self._local = self._prefixes = None
+        self._local = self._assistant = self._prefixes = None
 
     def _open_loop(self) -> Loop:
         return Loop(self._load().model, self._prefixes)
@@ -175,8 +207,8 @@ class TransformersBackend:
             key,
             entry.job.request,
             self._max_tokens,
-            fast_forward=self._fast_forward,
-            prompt_lookup=self._prompt_lookup,
+            fast_forward=self._fast_forward and self._options is None,
+            prompt_lookup=self._prompt_lookup if self._options is None else 0,
         )
 
 

@@ -159,21 +159,21 @@ class Engine:
             del self._entries[row.key]
             entry.end(what)
             return
-        if what:
-            entry.tell(TextDelta(what))
         if row.finish_reason:
             del self._entries[row.key]
-            entry.tell(Finished(_response(row)))
-            entry.end()
+        told(entry, row, what)
 
 
-def _response(row: Row) -> Response:
-    return Response(
-        row.text,
-        finish_reason=row.finish_reason or "stop",
-        usage=row.usage,
-        enforced=row.enforced,
-    )
+def told(entry: Entry, row: Row, delta: str) -> None:
+    """Tell an entry what its row has written, and that it is done when it is."""
+    if delta:
+        entry.tell(TextDelta(delta))
+    if row.finish_reason:
+        response = Response(
+            row.text, finish_reason=row.finish_reason, usage=row.usage, enforced=row.enforced
+        )
+        entry.tell(Finished(response))
+        entry.end()
 
 
 def _grouped(rows: Sequence[Row]) -> list[list[Row]]:

@@ -122,6 +122,18 @@ class Row:
             self.guesser.learn(len(draft), accepted)
         return delta + self._run_ahead()
 
+    def follow(self, tokens: Sequence[int]) -> str:
+        """Take tokens that somebody else chose; returns the text that has become certain.
+
+        Those behind the answer's end are left out.
+        """
+        delta = ""
+        for token in tokens:
+            if self.finish_reason:
+                break
+            delta += self._append(token)
+        return delta
+
     def _choose(self, logits: torch.Tensor) -> int:
         """Return the next token. ``logits``: [vocabulary]."""
         if self.matcher is None:
