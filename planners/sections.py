@@ -241,7 +241,8 @@ class Sections:
     async def _rescue(self, work: Work) -> None:
         """Write a part once more when it is its turn, knowing everything before it."""
         node = work.node
-        self._join.reset(node.id)
+        if work.error is None:  # else what came before the engine failed is worth keeping
+            self._join.reset(node.id)
         if self._join.head != node.id:
             self._schedule.stall(node.id)
             self._turns[node.id] = asyncio.get_running_loop().create_future()

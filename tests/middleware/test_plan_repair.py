@@ -299,3 +299,15 @@ def test_the_plain_words_of_a_node_do_not_mention_its_neighbours() -> None:
     engine = SimulatedEngine(planned(FOUR))
     answer(engine, Plan("skeleton"))
     assert "Mood" not in calls_of(engine, 1)[0].request.messages[-1].text
+
+
+def test_what_came_before_an_engine_failed_for_good_is_kept() -> None:
+    def drop(n: int) -> Reply:
+        return Reply(words(60, "s"), after=n, error=BackendError("reset", retryable=True))
+
+    texts = {1: words(150, "a"), 3: [drop(30), drop(40), drop(20)]}
+    response = answer(SimulatedEngine(planned(FOUR, texts)), Plan("skeleton"))
+    assert "3. **Sleep**: s0 s1" in response.text
+    assert response.text.count(" s39") == 1
+    assert response.finish_reason == "length"
+    assert details(response)["missing"] == [3]
