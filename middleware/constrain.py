@@ -13,6 +13,9 @@ from .outcome import Rejected, decision, details, parsed
 from .report import StageReport
 from .types import Constraint, Event, Finished, Handler, Message, Request, Response, Usage
 
+UNCHECKED = "unchecked"
+"""A request with this tag is passed on as it comes: who asks reads what breaks the constraint."""
+
 
 @dataclass(frozen=True)
 class Constrain:
@@ -43,7 +46,7 @@ class Constrain:
     ) -> AsyncGenerator[Event, None]:
         """Yield the answer's events; the last one has the parsed value."""
         constraint = request.constraint or self.constraint
-        if constraint is None:
+        if constraint is None or UNCHECKED in request.tags:
             async with aclosing(call_next(request)) as events:
                 async for event in events:
                     yield event

@@ -21,7 +21,7 @@ from .cost.predict import Predictor
 from .errors import InvalidRequest
 from .plan_choice import Choice, Strategy, check_strategy, choose, graph_of
 from .plan_engine import known_engine, small_of
-from .plan_events import again_events, plain_events, slots_events
+from .plan_events import again_events, held_plan, plain_events, slots_events
 from .plan_preview import slots_forecast
 from .plan_report import planned_decision, planned_facts, said
 from .report import StageReport
@@ -149,6 +149,10 @@ class Plan:
             asked = wording.plan(inline.messages, choice.mode, max_nodes)
             watched = self.known.watch(call_next)
             opening = Opening(watched(replace(inline, messages=asked)), choice.mode)
+        begun = opening.plan_events() if opening else None
+        if choice.how == "plan" and choice.mode == "graph":
+            asked = wording.plan(inline.messages, choice.mode, max_nodes)
+            begun = held_plan(inline, self.known.watch(call_next), asked, max_nodes)
         answer = PlannedAnswer(
             inline,
             call_next,
@@ -156,7 +160,7 @@ class Plan:
             max_nodes=max_nodes,
             width=self.width,
             plan=graph,
-            begun=opening.plan_events() if opening else None,
+            begun=begun,
             wording=wording,
             engine=self.known,
             gate=Gate(self.when),

@@ -7,18 +7,31 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
+from ..planners import plan_pattern
 from ..planners.calls import Calls
 from ..planners.predictor import Forecast
 from ..planners.published import point_pieces, skeleton_messages
 from ..planners.slots import Slot, SlotsAnswer
-from .errors import BackendError, DeadlineExceeded, HeadraceError
+from .constrain import UNCHECKED
+from .errors import BackendError, DeadlineExceeded, HeadraceError, UnsupportedConstraint
 from .outcome import broken, parsed
 from .plan_choice import Choice
 from .plan_forms import Rest
 from .plan_report import said, slots_decision, slots_facts
 from .report import StageReport
-from .types import Event, Finished, Handler, Request, Response, TextDelta, Usage
+from .types import (
+    Constraint,
+    Event,
+    Finished,
+    Handler,
+    Message,
+    Request,
+    Response,
+    TextDelta,
+    Usage,
+)
 
+_LINE_TOKENS = 40
 _SOT_TOKENS = 512  # of every call, as in the released code
 
 
@@ -42,6 +55,39 @@ async def again_events(
     await calls.cool_down()
     again = replace(request, deadline=calls.remaining())
     async with aclosing(plain_events(again, call_next, row, calls.usage)) as events:
+        async for event in events:
+            yield event
+
+
+async def held_plan(
+    request: Request, call_next: Handler, messages: tuple[Message, ...], max_nodes: int
+) -> AsyncGenerator[Event, None]:
+    """Yield the events of a planner's call that is held to the language of a graph.
+
+    An engine that cannot hold it, or refuses, is asked again without: the parser reads what comes.
+    ``Constrain`` passes these events on as they come, so that parts start before the plan ends.
+    """
+    asked = replace(
+        request,
+        messages=messages,
+        sampling=replace(request.sampling, max_tokens=32 + _LINE_TOKENS * max(max_nodes, 4)),
+    )
+    held = replace(
+        asked,
+        constraint=Constraint("regex", plan_pattern("graph", max_nodes=max_nodes)),
+        tags={**request.tags, UNCHECKED: "1"},
+    )
+    is_begun = False
+    try:
+        async with aclosing(call_next(held)) as events:
+            async for event in events:
+                is_begun = True
+                yield event
+        return
+    except (UnsupportedConstraint, BackendError) as error:
+        if is_begun or (isinstance(error, BackendError) and error.retryable):
+            raise
+    async with aclosing(call_next(asked)) as events:
         async for event in events:
             yield event
 

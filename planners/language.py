@@ -13,9 +13,9 @@ def plan_pattern(mode: Mode = "skeleton", *, max_nodes: int = 8) -> str:
     r"""Return the pattern of the plans that a planner may write: 2 to ``max_nodes`` parts.
 
     Parts are numbered from 1, and a part of a graph needs only parts before it, so that a plan has
-    no cycle. It is a constraint like any other (``re.compile(plan_pattern("graph"))``); ``Plan``
-    itself does not use it: its parser reads what models write anyway, every engine has one, and
-    a held plan could not start its first parts while the rest is being written.
+    no cycle. ``Plan`` holds the planner of a graph to it where the engine can: text still streams
+    under a pattern, and the plan ends where it is whole. A skeleton is not held: its parser reads
+    any list, and a model that answers "Sure!" instead would be forced to make one up.
 
     >>> import re
     >>> bool(re.fullmatch(plan_pattern(), "1. Cost\n2. Noise\n"))

@@ -11,9 +11,17 @@ import pytest
 from engine import Reply, SimulatedEngine, handler, run_virtual
 
 from headrace import constraint, template
-from headrace.middleware.errors import BackendError, DeadlineExceeded, InvalidRequest
+from headrace.middleware.constrain import Constrain
+from headrace.middleware.errors import (
+    BackendError,
+    DeadlineExceeded,
+    HeadraceError,
+    InvalidRequest,
+    UnsupportedConstraint,
+)
 from headrace.middleware.plan import Plan
 from headrace.middleware.types import (
+    Constraint,
     Document,
     Event,
     Finished,
@@ -23,6 +31,7 @@ from headrace.middleware.types import (
     Sampling,
     TextDelta,
 )
+from headrace.planners import plan_pattern
 
 WORDS = ("one", "two", "three", "four", "five")
 LIST = "Translate each sentence to French:\n" + "\n".join(
@@ -389,3 +398,49 @@ def test_a_published_skeleton_without_points_is_answered_plainly() -> None:
     engine = SimulatedEngine(lambda request: "" if "skeleton" in request.messages[-1].text else "P")
     _, response = answer(engine, Plan("sot"), Request.of("Q"))
     assert response.text == "P"
+
+
+def held(request: Request) -> bool:
+    return request.constraint is not None
+
+
+def test_a_graph_is_written_under_its_language_and_parts_start_before_it_ends() -> None:
+    engine = decided(PLAN)
+
+    def chain(request: Request) -> Any:
+        return Constrain(retries=1)(request, handler(engine))
+
+    async def main() -> list[Event]:
+        return [event async for event in Plan("graph", when="always")(Request.of("Q"), chain)]
+
+    *_, last = run_virtual(main())
+    assert isinstance(last, Finished)
+    assert [held(r.request) for r in engine.log] == [True, False, False, False]
+    [constraint_] = [r.request.constraint for r in engine.log if held(r.request)]
+    assert constraint_ == Constraint("regex", plan_pattern("graph"))
+    planner, first = engine.log[0], engine.log[1]
+    assert first.started is not None
+    assert planner.ended is not None
+    assert first.started < planner.ended
+
+
+@pytest.mark.parametrize(
+    "error", [UnsupportedConstraint("no regex here"), BackendError("400: grammar too large")]
+)
+def test_an_engine_that_refuses_the_language_is_asked_without_it(error: HeadraceError) -> None:
+    def reply(request: Request) -> Reply | str:
+        if held(request):
+            return Reply("", after=0, error=error)
+        found = re.search(r"about point (\d+)", request.messages[-1].text)
+        return f"Text {found[1]}." if found else PLAN
+
+    engine = SimulatedEngine(reply)
+    _, response = answer(engine, Plan("graph", when="always"), Request.of("Q"))
+    assert "3. **Gamma**: Text 3." in response.text
+    assert sum(held(r.request) for r in engine.log) == 1
+
+
+def test_a_skeleton_is_not_held_since_any_list_is_read() -> None:
+    engine = decided("1. Alpha\n2. Beta\n3. Gamma\n")
+    answer(engine, Plan("skeleton", when="always"), Request.of("Q"))
+    assert not any(held(r.request) for r in engine.log)
