@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -37,10 +39,10 @@ def serve(
     Point a client at http://HOST:PORT/v1. /ui shows what is saved, /metrics is for Prometheus.
     """
     try:
-        import httpx  # noqa: F401
-        import prometheus_client  # noqa: F401
         import uvicorn
 
+        for name in ("httpx", "prometheus_client"):
+            import_module(name)
         from .proxy.app import make_app
     except ImportError as error:
         raise HeadraceError(f"{_INSTALL} ({error})") from error
@@ -76,4 +78,5 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(f"http://{shown}:{bound}/v1 (page: http://{shown}:{bound}/ui)\n")
     sys.stderr.flush()
-    server.run(sockets=[sock])
+    with contextlib.suppress(KeyboardInterrupt):  # said again when all requests have ended
+        server.run(sockets=[sock])

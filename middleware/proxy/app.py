@@ -101,7 +101,7 @@ class Proxy:
         headers = dict(scope["headers"])
         if config.keys:
             check_key(headers, config.keys)
-        body = await read_body(headers, receive, config.max_body)
+        body = await read_body(headers, receive, config.max_body, config.timeout)
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         call = Call(scope["method"], path, scope["query_string"], scope["headers"], body)
         work = asyncio.create_task(self.routes.answer(config, call, sending, record))

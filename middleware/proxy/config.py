@@ -160,12 +160,11 @@ def _setting(name: str, value: Any) -> Any:
             f"no setting {name!r:.40}; there are {', '.join(sorted(set(_TYPES) - _MADE))}"
         )
     wanted = _TYPES[name]
-    if wanted is float and type(value) is int:
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    kind: type = type(value)
-    if kind is not wanted:
+    if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         raise InvalidRequest(f"{name} is a {_WORDS[wanted]}, got {value!r:.40}")
-    number = float(value) if wanted in (int, float) else 1.0
+    number: Any = value if wanted in (int, float) else 1
     if number < 0 or (number == 0 and name in _NEVER_ZERO):
         least = "more than 0" if name in _NEVER_ZERO else "0 or more"
         raise InvalidRequest(f"{name} must be {least}, got {value}")

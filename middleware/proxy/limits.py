@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 from collections.abc import Generator, Mapping, Sequence
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 
 from starlette.types import Receive
 
-from .errors import Failure, overloaded
+from .errors import NO_RETRY, Failure, overloaded
 
 _MEMORY = 0.1  # weight of the newest request in the mean of how long they take
 
@@ -56,8 +57,23 @@ def check_key(headers: Mapping[bytes, bytes], keys: Sequence[str]) -> None:
         raise Failure(401, "invalid_api_key", "this proxy needs a key of its own; yours is none")
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
-    """Return the body. Raises Failure (413) when it is longer than ``limit`` bytes, and Gone."""
+async def read_body(
+    headers: Mapping[bytes, bytes], receive: Receive, limit: int, seconds: float
+) -> bytes:
+    """Return the body.
+
+    Raises Failure when it is longer than ``limit`` bytes (413) or takes longer than ``seconds``
+    to come (408), and Gone.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await _whole_body(headers, receive, limit)
+    except TimeoutError:
+        said = f"the body took longer than {seconds:g} s"
+        raise Failure(408, "request_too_slow", said, NO_RETRY) from None
+
+
+async def _whole_body(headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
     too_long = Failure(
         413, "request_too_large", f"the body is longer than the limit of {limit} bytes"
     )

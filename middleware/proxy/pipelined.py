@@ -58,7 +58,11 @@ def is_pipelined(policy: Policy, body: Mapping[str, Any]) -> bool:
 
 
 class Engines:
-    """One dispatcher for each server, model and key: callers never share an answer."""
+    """One dispatcher for each server, model and key: callers never share an answer.
+
+    One that falls out of use is not closed, since it may be answering; its connections close when
+    nobody holds it any longer.
+    """
 
     def __init__(self) -> None:
         self._made: OrderedDict[tuple[str, str, str], tuple[Config, Dispatcher]] = OrderedDict()

@@ -116,34 +116,35 @@ class Routes:
             del body[FIELD]
             raw = None
         plain = json.dumps(body).encode() if raw is None else raw
-        counts.is_hidden = self._is_counted(config, call.path, body)
+        counts.is_hidden = is_counted = self._is_counted(config, call.path, body)
         url = address(config, call.path, call.query)
         headers = [one for one in headers_for(config, call.headers, plain=True)
                    if one[0].decode("latin-1") not in onward]  # fmt: skip
         headers += [(name.encode(), value.encode()) for name, value in onward.items()]
         streams = body.get("stream") is True
 
-        async def once(content: bytes, *, is_last: bool) -> bool:
+        async def once(content: bytes, *, is_last: bool) -> int | None:
             async with self.upstream.answer(
                 config, "POST", url, headers, content, is_stream=streams
             ) as response:
                 if response.status_code in _REFUSES and not is_last:
                     said = await response.aread()
                     if b"stream_options" in said:
-                        return False
+                        return None
                 counts.is_hidden = counts.is_hidden and is_stream(response)
                 await relay(sending, response, config, counts)
-                return True
+                return response.status_code
 
-        if counts.is_hidden:
+        if is_counted:
             given: Any = body.get("stream_options")
             options: dict[str, Any] = {**(given or {}), "include_usage": True}
             asking = json.dumps({**body, "stream_options": options}).encode()
             if await once(asking, is_last=False):
                 return
-            self.uncounted.add(config.backend)
             counts.is_hidden = False
-        await once(plain, is_last=True)
+        status = await once(plain, is_last=True)
+        if is_counted and (status or 500) < 400:  # so it was that
+            self.uncounted.add(config.backend)
 
     def _is_counted(self, config: Config, path: str, body: Mapping[str, Any]) -> bool:
         """Whether we ask the server to count the tokens of a stream that nobody else asks for."""

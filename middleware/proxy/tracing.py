@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -126,18 +126,16 @@ def _asked(
     }
     if config.trace_prompts:
         said: Any = body.get("messages") or body.get("input") or body.get("prompt")
-        messages: list[Any] = said if isinstance(said, list) else [{"content": said}]
-        found["messages"] = json.dumps([_message(one) for one in messages])
+        found["messages"] = json.dumps([_message(one) for one in _many(said, "content")])
     return found
 
 
 def _message(said: Any) -> dict[str, Any]:
     """Return a message as the conventions write it."""
     message = cast("dict[str, Any]", said) if isinstance(said, dict) else {"content": str(said)}
-    content: Any = message.get("content")
-    parts: list[Any] = content if isinstance(content, list) else [{"text": content or ""}]
     written = [
-        {"type": "text", "content": part["text"]} if "text" in part else part for part in parts
+        {"type": "text", "content": part["text"]} if "text" in part else part
+        for part in _many(message.get("content") or "", "text")
     ]
     return {"role": message.get("role", "user"), "parts": written}
 
@@ -148,3 +146,7 @@ def _named(values: Mapping[str, Any]) -> dict[str, Any]:
     named = {NAMES[key][column]: value for key, value in values.items() if value not in (None, "")}
     named.pop("", None)
     return {name: value for name, value in named.items() if value != []}
+
+
+def _many(value: Any, name: str) -> list[Any]:
+    return [*cast("Iterable[Any]", value)] if isinstance(value, list) else [{name: value}]

@@ -49,6 +49,8 @@ def headers_for(config: Config, headers: Headers, *, plain: bool) -> list[tuple[
     """Return the headers that are sent on; ``plain``: the answer is read, so not compressed.
 
     The caller's key goes to the server. With keys of our own, it is ours and goes nowhere.
+    Raises Failure (403) for a page in a browser that would have our key for the server: any page
+    can ask what listens on the loopback.
     """
     drop = set(_NOT_SENT_ON)
     for name, value in headers:
@@ -60,6 +62,9 @@ def headers_for(config: Config, headers: Headers, *, plain: bool) -> list[tuple[
         drop |= _KEYS
     kept = [(name, value) for name, value in headers if name not in drop]
     if config.backend_key and not any(name in _KEYS for name, _ in kept):
+        if not config.keys and any(name == b"origin" for name, _ in headers):
+            said = "a web page gets no key of the server's; send one of your own"
+            raise Failure(403, "key_not_lent", said)
         kept.append((b"authorization", b"Bearer " + config.backend_key.encode()))
     if plain:
         kept.append((b"accept-encoding", b"identity"))

@@ -58,6 +58,17 @@ def test_who_leaves_in_the_middle_of_a_stream_stops_the_server(
     assert server.aborted.wait(10)
 
 
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_who_leaves_a_checked_answer_stops_the_server(
+    is_stream: bool, server: Upstream, start: Start
+) -> None:
+    server.script = posts(streams(*HELLO * 5000, pause=0.01))
+    proxy = start('[models."*"]\nconstrain = true\n')
+    with asking(proxy.url + PATH, chat(response_format=SCHEMA, stream=is_stream)):
+        until(lambda: any(seen.method == "POST" for seen in server.seen))
+    assert server.aborted.wait(20)
+
+
 def test_a_place_is_given_back_whatever_happened(
     server: Upstream, start: Start, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -122,6 +123,12 @@ def test_a_key_for_the_server_is_used_only_for_callers_without_one(
     http.post(proxy.url + PATH, json=chat(), headers={"authorization": "Bearer sk-own"})
     keys = [seen.headers["authorization"] for seen in server.seen]
     assert keys == ["Bearer sk-upstream", "Bearer sk-own"]
+    page = {"origin": "https://somewhere.example"}  # any page can ask the loopback
+    refused = http.post(proxy.url + PATH, json=chat(), headers=page)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "key_not_lent")
+    own = {**page, "authorization": "Bearer sk-own"}
+    assert http.post(proxy.url + PATH, json=chat(), headers=own).status_code == 200
+    assert len(server.seen) == 3
 
 
 def test_a_body_that_is_too_long_is_refused(
@@ -138,6 +145,15 @@ def test_a_body_that_is_too_long_is_refused(
         assert refused.json()["error"]["code"] == "request_too_large"
     assert not server.seen
     assert http.post(proxy.url + PATH, json=chat()).status_code == 200
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(start: Start) -> None:
+    proxy = start("timeout = 0.2\n")
+    parts = httpx.URL(proxy.url)
+    with socket.create_connection((parts.host, parts.port or 80), 30) as sock:
+        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        assert b"408" in sock.recv(100)
+    until(lambda: proxy.proxy.gate.num_open == 0)
 
 
 def test_ready_says_whether_the_server_answers(
