@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 try:
     from langchain_core.callbacks import Callbacks
@@ -33,7 +33,9 @@ LOG = logging.getLogger("headrace.langchain")
 
 LangChainInput = str | PromptValue | Sequence[BaseMessage]
 
-ROLES = {"human": "user", "ai": "assistant"}
+Chat = TypeVar("Chat", bound=BaseMessage)
+
+ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
 
 
 class HeadraceRunnable(Runnable[LangChainInput, Any]):
@@ -109,9 +111,9 @@ class HeadraceRunnable(Runnable[LangChainInput, Any]):
     async def _chat(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         if not messages:
             return messages
-        shortened = await self._messages([_from_langchain(one) for one in messages])
+        shortened = await self._messages([from_langchain(one) for one in messages])
         return [
-            old if new.parts == _from_langchain(old).parts else _with_content(old, new)
+            old if new.parts == from_langchain(old).parts else with_content(old, new)
             for old, new in zip(messages, shortened, strict=True)
         ]
 
@@ -124,16 +126,21 @@ class HeadraceRunnable(Runnable[LangChainInput, Any]):
         return changed.messages
 
 
-def _from_langchain(message: BaseMessage) -> Message:
+def from_langchain(message: BaseMessage) -> Message:
+    """Return what the stages need to know of a message."""
     fields: dict[str, Any] = {"role": ROLES.get(message.type, message.type)}
     fields["content"] = cast("Any", message.content)  # pyright: ignore[reportUnknownMemberType]
-    for name in ("tool_calls", "tool_call_id"):
-        if value := getattr(message, name, None):
-            fields[name] = value
+    if calls := getattr(message, "tool_calls", None) or getattr(
+        message, "invalid_tool_calls", None
+    ):
+        fields["tool_calls"] = calls
+    if call_id := getattr(message, "tool_call_id", None):
+        fields["tool_call_id"] = call_id
     return Message.from_dict(fields)
 
 
-def _with_content(old: BaseMessage, new: Message) -> BaseMessage:
+def with_content(old: Chat, new: Message) -> Chat:
+    """Return the message with other content, and everything else as it is."""
     return old.model_copy(update={"content": new.to_dict()["content"]})
 
 

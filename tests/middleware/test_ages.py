@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,13 @@ async def test_old_results_are_cut_harder_than_recent_ones_within_one_user_turn(
 async def test_between_blocks_each_request_begins_with_the_one_before() -> None:
     options = {"rates": {"tool": {1: 0.6, 2: 0.2}}}
     sent = [await shortened(steps(num), **options) for num in range(1, 11)]
-    begins = [new[: len(old)] == old for old, new in zip(sent, sent[1:], strict=False)]
+    begins = [new[: len(old)] == old for old, new in pairwise(sent)]
     assert [num for num, same in enumerate(begins, 2) if not same] == [3, 6, 9]
 
 
 async def test_results_that_are_cut_at_once_never_change_again() -> None:
     sent = [await shortened(steps(num), rates={"tool": {0: 0.4}}) for num in range(1, 8)]
-    assert all(new[: len(old)] == old for old, new in zip(sent, sent[1:], strict=False))
+    assert all(new[: len(old)] == old for old, new in pairwise(sent))
     assert max(shares(steps(7), sent[-1])) < 0.6
 
 

@@ -1,0 +1,154 @@
+"""LangChain agents: an agent's history gets shorter before each call of the model.
+
+Needs ``langchain`` 1.x: pip install 'headrace[langchain]'.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+try:
+    from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain.tools import ToolRuntime
+    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+    from langchain_core.tools import BaseTool, StructuredTool
+except ImportError as error:
+    raise ImportError(
+        "headrace's agent middleware needs langchain: pip install 'headrace[langchain]'"
+    ) from error
+
+from ..compressors import JsonPolicy
+from . import retrieve as recall
+from .blocking import Loop
+from .compress import Compress
+from .errors import InvalidRequest
+from .langchain import from_langchain, with_content
+from .report import StageReport
+from .types import Request
+
+LOG = logging.getLogger("headrace.langchain")
+
+RESULTS: Mapping[int, float] = {1: 0.5, 3: 0.2}
+
+Answer = ModelResponse[Any]
+
+
+class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Compress what an agent has said and seen, old tool results harder than recent ones.
+
+    ``create_agent(model, tools, middleware=[HeadraceMiddleware()])``. ``results`` is the share of
+    tokens that a tool's result keeps, by its age in blocks of ``every`` calls of the model: with
+    the defaults a result is whole until the model has seen it and the block of 4 calls has ended,
+    then half, and from the third block on a fifth. What was sent changes at the end of a block
+    only, so that in between, the prefix cache of an engine or of a paid API reads only what is new.
+    ``results={0: 0.5}`` cuts at once and never again: nothing that was sent ever changes.
+    ``turns`` is the share that earlier words of user and assistant keep, all by default.
+
+    System message, last user turn and messages that call tools are the same objects as before;
+    ids, names, artifacts and images stay; JSON results stay JSON with all records (``json`` says
+    otherwise by key). The agent's state keeps the originals. What was done is in
+    ``response_metadata["headrace"]`` of the answer.
+
+    ``retrieve=True`` gives the model a tool of that name that returns the whole of a shortened
+    result, and each shortened result a marker with its id (not JSON lists, which have no place for
+    one). If compressing fails, the request goes on as it is, with a warning.
+
+    Raises InvalidRequest for options that make no sense.
+    """
+
+    def __init__(
+        self,
+        *,
+        results: float | Mapping[int, float] = RESULTS,
+        turns: float = 1,
+        every: int = 4,
+        compressor: str = "auto",
+        tokenizer: str | None = None,
+        keep: Sequence[str | re.Pattern[str]] = (),
+        json: JsonPolicy | None = None,
+        fold: bool = True,
+        retrieve: bool = False,
+    ) -> None:
+        super().__init__()
+        self._loop = Loop()
+        self._retrieves = retrieve
+        self._stage = Compress(
+            turns,
+            compressor=compressor,
+            tokenizer=tokenizer,
+            keep=tuple(keep),
+            rates={"tool": results},
+            every=every,
+            json=json,
+            fold=fold,
+        )
+        self.tools: Sequence[BaseTool] = [_tool()] if retrieve else []
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Answer]
+    ) -> Answer:
+        """Call the model with a shorter history."""
+        changed, row = self._loop.run(self._shorter(request))
+        return _told(handler(changed), row)
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[Answer]],
+    ) -> Answer:
+        """Call the model with a shorter history, without blocking the event loop."""
+        changed, row = await self._shorter(request)
+        return _told(await handler(changed), row)
+
+    async def _shorter(
+        self, request: ModelRequest[Any]
+    ) -> tuple[ModelRequest[Any], StageReport | None]:
+        if not request.messages:
+            return request, None
+        before = Request(tuple(from_langchain(message) for message in request.messages))
+        try:
+            after = await self._stage.transform(before)
+        except InvalidRequest:
+            raise
+        except Exception as error:
+            LOG.warning("HeadraceMiddleware failed, the request goes on as it is: %s", error)
+            return request, StageReport(self._stage.name, f"failed, passed on unchanged: {error}")
+        row = after.report.stages[-1]
+        messages: list[AnyMessage] = []
+        count = self._stage.engine.counter.count
+        for given, old, new in zip(request.messages, before.messages, after.messages, strict=True):
+            if self._retrieves:
+                new = recall.marked(old, new, count)
+            messages.append(given if new.parts == old.parts else with_content(given, new))
+        return request.override(messages=messages), row
+
+
+def _told(answer: Answer, row: StageReport | None) -> Answer:
+    """Return the model's answer with what was saved in its metadata."""
+    if row is None:
+        return answer
+    said = {"decision": row.decision, "tokens_in": row.tokens_in, "tokens_out": row.tokens_out}
+    result: list[BaseMessage] = [
+        message.model_copy(update={"response_metadata": {**_metadata(message), "headrace": said}})
+        if isinstance(message, AIMessage)
+        else message
+        for message in answer.result
+    ]
+    return replace(answer, result=result)
+
+
+def _metadata(message: AIMessage) -> dict[str, Any]:
+    return cast("Any", message).response_metadata
+
+
+def _retrieve(call_id: str, runtime: ToolRuntime[Any, Any]) -> str:
+    chat: Sequence[BaseMessage] = runtime.state["messages"]
+    return recall.original([from_langchain(message) for message in chat], call_id)
+
+
+def _tool() -> BaseTool:
+    return StructuredTool.from_function(_retrieve, name=recall.NAME, description=recall.DESCRIPTION)
