@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -94,8 +94,8 @@ class Counts:
         """Read what a JSON object says, and return its counts, None where it has none."""
         if isinstance(model := data.get("model"), str):
             self.model = model
-        for choice in data.get("choices") or ():
-            reason: Any = choice.get("finish_reason") if choice else None
+        for choice in _objects(data.get("choices")):
+            reason = choice.get("finish_reason")
             if isinstance(reason, str):
                 self.finish_reasons.append(reason)
         for holder in (data, data.get("response"), data.get("message")):
@@ -127,3 +127,8 @@ def _without_null(event: bytes, chunk: dict[str, Any]) -> bytes:
     if found and json.loads(found[1]) == rest:
         return short
     return b"data: " + json.dumps(rest, ensure_ascii=False).encode() + b"\n\n"
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    items = [*cast("Iterable[Any]", value)] if isinstance(value, list) else []
+    return [cast("dict[str, Any]", one) for one in items if isinstance(one, dict)]

@@ -108,8 +108,10 @@ async def answer(
     }
     try:
         if body.get("stream"):
-            options: Any = body.get("stream_options") or {}
-            wants_usage = bool(options.get("include_usage"))
+            options: Any = body.get("stream_options")
+            wants_usage = isinstance(options, dict) and bool(
+                cast("Any", options).get("include_usage")
+            )
             response = await _stream(sending, events, head, wants_usage, counts)
         else:
             response = await _whole(sending, events, head, counts)

@@ -174,17 +174,17 @@ class Upstream:
         timeout = httpx.Timeout(config.timeout, connect=config.connect_timeout, pool=None)
         if is_stream and self._ends_streams:
             headers = [*headers, (b"connection", b"close")]
-        request = httpx.Request(
-            method,
-            url,
-            headers=list(headers),
-            content=content or None,
-            extensions={"timeout": timeout.as_dict()},
-        )
-        self.num_sent += 1
         try:
+            request = httpx.Request(
+                method,
+                url,
+                headers=list(headers),
+                content=content or None,
+                extensions={"timeout": timeout.as_dict()},
+            )
+            self.num_sent += 1
             return await self._client.send(request, stream=True)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise lost(config, error) from None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,10 +11,14 @@ from typing import Any
 import openai
 import pytest
 from engine.upstream import DONE, HELLO, Upstream, completion, openai_like, running, says, streams
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from headrace import InvalidRequest, wrap
 from headrace.middleware.wrap import report_of
+from headrace.middleware.wrap_options import Options
+from headrace.middleware.wrap_prepare import prepare
 
 SENTENCE = "The old mill number {} was built of grey stone by a careful and quite patient builder. "
 LONG = "".join(SENTENCE.format(i) for i in range(20))
@@ -319,3 +325,30 @@ def test_the_whole_request_arrives_piece_by_piece(server: Upstream, client: open
     server.script = streams(*(bytes([byte]) for byte in b"".join((*HELLO, DONE))))
     stream = lexical(client).chat.completions.create(model="m", messages=CHAT, stream=True)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Hello"
+
+
+WORDS = st.sampled_from(
+    (
+        *("role", "content", "type", "text", "user", "tool", "assistant", "tool_calls", "headrace"),
+        *("document", "keep", "tool_result", "function_call_output", "output", "message", LONG),
+    )
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    kind=st.sampled_from(["chat", "completions", "responses", "messages"]),
+    said=st.lists(st.dictionaries(WORDS, VALUES, max_size=4), max_size=4) | VALUES,
+)
+def test_no_body_however_odd_breaks_it_or_is_changed_in_place(kind: Any, said: Any) -> None:
+    body = {"messages": said, "prompt": said, "input": said, "x": 1}
+    before = json.dumps(body)
+    options = Options.of({"rate": 0.3, "compressor": "lexical", "rates": {"tool": {0: 0.3}}})
+    with contextlib.suppress(InvalidRequest):  # a mark that there is not
+        prepared = asyncio.run(prepare(kind, body, options))
+        assert len(json.dumps(prepared.body)) <= len(before)
+    assert json.dumps(body) == before
