@@ -119,8 +119,10 @@ class Plan:
                     found = plain_events(request, call_next, row)
                 else:
                     found = slots_events(choice, request, call_next, width, guess)
-            case "outline" | "plan" | "decide":
+            case "outline" | "plan":
                 found = self._planned(choice, request, call_next)
+            case "decide":
+                found = self._decided(choice, request, call_next)
         async with aclosing(found) as events:
             async for event in events:
                 yield event
@@ -136,30 +138,61 @@ class Plan:
     async def _planned(
         self, choice: Choice, request: Request, call_next: Handler
     ) -> AsyncGenerator[Event, None]:
+        """Plan, unless the plan is given, and write the parts."""
         inline = request.with_documents_inline()
-        graph = choice.graph
-        limit = len(graph.nodes) if graph else self.max_nodes
-        max_nodes = fitting_nodes(request.sampling.max_tokens, limit)
         wording: Wording = PlainWords(with_difficulty=True) if self._small else PLAIN_WORDS
-        opening: Opening | None = None
+        begun: AsyncGenerator[Event, None] | None = None
         if choice.how == "outline":
             wording = OutlineWords(self.outline)
-        elif choice.how == "decide":
-            wording = DecidingWords()
-            asked = wording.plan(inline.messages, choice.mode, max_nodes)
-            watched = self.known.watch(call_next)
-            opening = Opening(watched(replace(inline, messages=asked)), choice.mode)
-        begun = opening.plan_events() if opening else None
-        if choice.how == "plan" and choice.mode == "graph":
+        elif choice.mode == "graph":
+            max_nodes = self._max_nodes(choice, request)
             asked = wording.plan(inline.messages, choice.mode, max_nodes)
             begun = held_plan(inline, self.known.watch(call_next), asked, max_nodes)
-        answer = PlannedAnswer(
-            inline,
+        answer = self._answer(choice, inline, call_next, wording, begun)
+        async with aclosing(_written(answer, choice, request, call_next)) as events:
+            async for event in events:
+                yield event
+
+    async def _decided(
+        self, choice: Choice, request: Request, call_next: Handler
+    ) -> AsyncGenerator[Event, None]:
+        """Make the call that plans or answers, and do the one or the other."""
+        inline, wording = request.with_documents_inline(), DecidingWords()
+        asked = wording.plan(inline.messages, choice.mode, self._max_nodes(choice, request))
+        watched = self.known.watch(call_next)
+        async with aclosing(
+            Opening(watched(replace(inline, messages=asked)), choice.mode)
+        ) as opening:
+            answer = self._answer(choice, inline, call_next, wording, opening.plan_events())
+            is_plan = await opening.is_plan()
+            found = (
+                _written(answer, choice, request, call_next)
+                if is_plan
+                else _answered(choice, request, opening)
+            )
+            async with aclosing(found) as events:
+                async for event in events:
+                    yield event
+
+    def _max_nodes(self, choice: Choice, request: Request) -> int:
+        limit = len(choice.graph.nodes) if choice.graph else self.max_nodes
+        return fitting_nodes(request.sampling.max_tokens, limit)
+
+    def _answer(
+        self,
+        choice: Choice,
+        request: Request,
+        call_next: Handler,
+        wording: Wording,
+        begun: AsyncGenerator[Event, None] | None,
+    ) -> PlannedAnswer:
+        return PlannedAnswer(
+            request,
             call_next,
             mode=choice.mode,
-            max_nodes=max_nodes,
+            max_nodes=self._max_nodes(choice, request),
             width=self.width,
-            plan=graph,
+            plan=choice.graph,
             begun=begun,
             wording=wording,
             engine=self.known,
@@ -168,32 +201,31 @@ class Plan:
             race=self.race and choice.how == "plan",
             seams=self.seams,
         )
-        if opening is not None and not await opening.is_plan():
-            async with aclosing(_answered(choice, request, opening)) as events:
-                async for event in events:
-                    yield event
-            return
-        async with aclosing(answer.stream()) as pieces:
-            async for piece in pieces:
-                yield TextDelta(piece)
-        decision = planned_decision(answer)
-        if answer.unusable:
-            decision = f"no plan: {answer.unusable}"
-        details = said(choice) | planned_facts(answer)
-        row = StageReport("plan", decision, answer.calls.seconds, details=details)
-        if answer.unusable:
-            async with aclosing(again_events(request, call_next, answer.calls, row)) as events:
-                async for event in events:
-                    yield event
-            return
-        yield Finished(
-            Response(
-                answer.text,
-                finish_reason=answer.finish_reason,
-                usage=answer.usage,
-                report=request.report.add(row),
-            )
+
+
+async def _written(
+    answer: PlannedAnswer, choice: Choice, request: Request, call_next: Handler
+) -> AsyncGenerator[Event, None]:
+    """Stream a planned answer, or a plain one where its plan is of no use."""
+    async with aclosing(answer.stream()) as pieces:
+        async for piece in pieces:
+            yield TextDelta(piece)
+    decision = f"no plan: {answer.unusable}" if answer.unusable else planned_decision(answer)
+    details = said(choice) | planned_facts(answer)
+    row = StageReport("plan", decision, answer.calls.seconds, details=details)
+    if answer.unusable:
+        async with aclosing(again_events(request, call_next, answer.calls, row)) as events:
+            async for event in events:
+                yield event
+        return
+    yield Finished(
+        Response(
+            answer.text,
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            report=request.report.add(row),
         )
+    )
 
 
 async def _answered(

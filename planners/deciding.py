@@ -80,6 +80,10 @@ class Opening:
                 return found
         return False
 
+    async def aclose(self) -> None:
+        """Close the call, however far it was read."""
+        await self._events.aclose()
+
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield every event of the call, also those that ``is_plan`` has read."""
         async with aclosing(self._events) as events:

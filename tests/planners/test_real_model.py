@@ -4,10 +4,12 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from headrace import template
 from headrace.backends import make_backend
+from headrace.middleware.constrain import Constrain
 from headrace.middleware.dispatcher import Dispatcher
 from headrace.middleware.plan import Plan
-from headrace.middleware.types import Finished, Request, Response, Sampling, TextDelta
+from headrace.middleware.types import Event, Finished, Request, Response, Sampling, TextDelta
 
 pytestmark = pytest.mark.model
 
@@ -36,3 +38,32 @@ async def test_a_small_model_makes_a_plan_that_can_be_used(dispatcher: Dispatche
     assert sum(node["tokens"] for node in nodes) <= 200
     assert response.text == "".join(e.text for e in events if isinstance(e, TextDelta))
     assert all(f"**{node['title']}**:" in response.text for node in nodes)
+
+
+async def test_the_fields_of_a_template_are_held_to_their_choices(dispatcher: Dispatcher) -> None:
+    made = template("Colour: {colour:red|blue}\nSize: {size:small|large}\n")
+    request = Request.of("Describe a whale.", constraint=made)
+
+    def checked(request: Request) -> AsyncGenerator[Event, None]:
+        return Constrain()(request, dispatcher)
+
+    events = [event async for event in Plan("template")(request, checked)]
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert last.response.parsed["colour"] in ("red", "blue")
+    assert last.response.parsed["size"] in ("small", "large")
+    assert last.response.usage.num_calls == 2
+    assert last.response.enforced is not None
+    assert last.response.enforced.level == "full"
+
+
+async def test_a_list_of_words_is_mapped(dispatcher: Dispatcher) -> None:
+    prompt = "Give an antonym for each word:\n1. hot\n2. big\n3. early"
+    request = Request.of(prompt, sampling=Sampling(max_tokens=75, temperature=0))
+    events = [event async for event in Plan("map")(request, dispatcher)]
+    last = events[-1]
+    assert isinstance(last, Finished)
+    lines = [line for line in last.response.text.splitlines() if line[:2] in ("1.", "2.", "3.")]
+    assert len(lines) == 3
+    assert all(len(line) > 3 for line in lines)
+    assert last.response.usage.num_calls == 3
