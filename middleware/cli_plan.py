@@ -132,7 +132,7 @@ def preview_facts(question: str, seen: Preview) -> dict[str, Any]:
 
 def answer_facts(question: str, text: str, row: StageReport) -> dict[str, Any]:
     """Return what happened to an answer, from the report's row."""
-    kept = {
+    kept: dict[str, Any] = {
         "nodes": [],
         "predicted_spans": [],
         "predicted_gain": None,

@@ -11,7 +11,8 @@ from ..planners import plan_pattern
 from ..planners.calls import Calls
 from ..planners.predictor import Forecast
 from ..planners.published import point_pieces, skeleton_messages
-from ..planners.slots import Slot, SlotsAnswer
+from ..planners.slots import Slot
+from ..planners.slotted import SlotsAnswer
 from .constrain import UNCHECKED
 from .errors import BackendError, DeadlineExceeded, HeadraceError, UnsupportedConstraint
 from .outcome import broken, parsed

@@ -7,7 +7,8 @@ from typing import Any
 from ..planners import Node, PlannedAnswer, edges
 from ..planners.outcome import decision, judged
 from ..planners.predictor import Forecast
-from ..planners.slots import SlotsAnswer, slot_nodes
+from ..planners.slots import slot_nodes
+from ..planners.slotted import SlotsAnswer
 from .plan_choice import Choice
 
 

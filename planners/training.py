@@ -85,7 +85,8 @@ def train() -> tuple[Weights, dict[str, float]]:
     shares = out_of_fold(rows, labels, penalty)
     found, bias = fit(rows, labels, penalty)
     unit = float(np.max(np.abs(found))) / 127
-    rounded: Any = np.rint(found / unit)
+    scaled: Any = found / unit
+    rounded: Any = np.rint(scaled)
     steps = array("b", rounded.astype(np.int8).tobytes())
     facts = {
         "penalty": penalty,

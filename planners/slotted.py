@@ -1,0 +1,217 @@
+"""An answer of fixed texts and slots between them, each slot written by a call of its own.
+
+There is no planner: what the parts are is known before the first call (the items of a list, the
+fields of an object). All slots are written at the same time and read in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from ..middleware.errors import BackendError, DeadlineExceeded, HeadraceError
+from ..middleware.types import (
+    Enforcement,
+    Finished,
+    FinishReason,
+    Handler,
+    Request,
+    TextDelta,
+    Usage,
+)
+from .budget import Budget
+from .calls import Calls
+from .overlap import Overlap
+from .prompts import continue_messages
+from .slots import Check, Slot, SlotWork
+
+
+class SlotsAnswer:
+    """Writes the slots of one answer; use it once, inside a running event loop.
+
+    ``pieces`` are fixed texts and slots in the order of the answer, ``width`` is how many slots
+    are written at a time. ``check`` says what is wrong with the text of a slot that has a
+    constraint, None when it may stand. After ``stream`` has ended, ``failed`` is the index of the
+    piece before which the answer had to stop (None: it is whole), and ``unusable`` says why when
+    nothing was sent.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        call_next: Handler,
+        pieces: Sequence[str | Slot],
+        *,
+        width: int,
+        check: Check = lambda _slot, _text: None,
+        calls: Calls | None = None,
+    ) -> None:
+        self.text = ""
+        self.unusable = ""
+        self.failed: int | None = None
+        self.calls = calls or Calls(request, call_next)
+        self.works = [SlotWork(piece) for piece in pieces if isinstance(piece, Slot)]
+        self._request = request
+        self._call_next = call_next
+        self._pieces = pieces
+        self._check = check
+        self._budget = Budget(request.sampling.max_tokens)
+        self._gate = asyncio.Semaphore(width)
+        self._news = asyncio.Event()
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and calls so far."""
+        return self.calls.usage
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of the slots that the engine has not written."""
+        return [work.slot.name for work in self.works if not work.is_written]
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """``length`` also where a slot could not be written: the answer is not complete."""
+        reasons = {work.finish_reason for work in self.works}
+        if "content_filter" in reasons:
+            return "content_filter"
+        return "length" if "length" in reasons or self.missing else "stop"
+
+    @property
+    def enforced(self) -> Enforcement:
+        """How far the engine held every slot to its constraint."""
+        found = [w.enforced or Enforcement() for w in self.works if w.slot.constraint is not None]
+        levels = ("none", "partial", "full")
+        level = min(found, key=lambda one: levels.index(one.level)).level if found else "none"
+        residual = tuple(dict.fromkeys(text for one in found for text in one.residual))
+        was_closed = any(one.was_closed for one in found)
+        by = next((one.by for one in found if one.by), "")
+        return Enforcement(level, residual, by, was_closed)
+
+    async def stream(self) -> AsyncGenerator[str, None]:
+        """Yield the answer's text in order.
+
+        Raises DeadlineExceeded, and whatever the next handler raises beyond HeadraceError. Closing
+        it cancels every call and waits until they are closed.
+        """
+        tasks = [asyncio.create_task(self._write(work)) for work in self.works]
+        for task in tasks:
+            task.add_done_callback(lambda _: self._news.set())
+        works = iter(self.works)
+        held = ""
+        try:
+            for index, piece in enumerate(self._pieces):
+                if isinstance(piece, str):
+                    held += piece
+                    continue
+                work = next(works)
+                async with aclosing(self._read(work, tasks)) as texts:
+                    async for text in texts:
+                        self.text += held + text
+                        yield held + text
+                        held = ""
+                if work.is_written or work.num_sent:
+                    continue
+                if not self.text or piece.otherwise is None:
+                    self.failed = index
+                    self.unusable = "" if self.text else f"{piece.name} failed: {work.error}"
+                    return
+                held += piece.otherwise
+            if held:
+                self.text += held
+                yield held
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(
+        self, work: SlotWork, tasks: Sequence[asyncio.Task[None]]
+    ) -> AsyncGenerator[str, None]:
+        while True:
+            self._news.clear()
+            for task in tasks:
+                if task.done():
+                    task.result()  # raises what nobody expects, and the deadline
+            if text := work.take():
+                yield text
+            elif work.end is not None:
+                return
+            else:
+                await self._news.wait()
+
+    async def _write(self, work: SlotWork) -> None:
+        async with self._gate:
+            work.start = self.calls.seconds
+            limit = self._budget.max_tokens
+            num_open = sum(1 for other in self.works if other.start is None) + 1
+            granted = None if limit is None else self._budget.grant(limit, num_open)
+            while True:
+                try:
+                    await self._call(work, granted)
+                    problem = self._problem(work)
+                except DeadlineExceeded:
+                    raise
+                except HeadraceError as error:
+                    if self._may_retry(work, error):
+                        continue
+                    work.error = error
+                    break
+                if problem is None:
+                    break
+                work.num_retries += 1
+                if work.num_retries > 1:
+                    work.error = BackendError(problem)
+                    break
+                work.text = ""
+            work.end = self.calls.seconds
+            if granted is not None:
+                self._budget.refund(granted - work.num_tokens)
+            self._news.set()
+
+    async def _call(self, work: SlotWork, granted: int | None) -> None:
+        messages, overlap = work.slot.messages, None
+        if work.num_sent:  # what was read stays
+            overlap = Overlap(work.text)
+            messages = continue_messages(messages, work.text)
+        else:
+            work.text = ""
+        if granted is not None and (granted := granted - work.num_tokens) < 1:
+            raise BackendError("there are no tokens left for it")
+        await self.calls.cool_down()
+        request = replace(
+            self._request,
+            messages=messages,
+            constraint=work.slot.constraint,
+            sampling=replace(self._request.sampling, max_tokens=granted),
+            deadline=self.calls.remaining(),
+        )
+        num_pieces = 0
+        try:
+            async with aclosing(self.calls.count(self._call_next(request))) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        num_pieces = event.response.usage.completion_tokens or num_pieces
+                        work.finish_reason = event.response.finish_reason
+                        work.enforced = event.response.enforced
+                    elif isinstance(event, TextDelta):  # pyright: ignore[reportUnnecessaryIsInstance]
+                        num_pieces += 1
+                        work.text += overlap.feed(event.text) if overlap else event.text
+                        self._news.set()
+        finally:
+            work.num_tokens += num_pieces
+            if overlap is not None:
+                work.text += overlap.flush()
+
+    def _problem(self, work: SlotWork) -> str | None:
+        if work.slot.constraint is not None:
+            return self._check(work.slot, work.text.strip())
+        return None if work.text.strip() else "the engine wrote nothing"
+
+    def _may_retry(self, work: SlotWork, error: HeadraceError) -> bool:
+        if work.num_retries or not isinstance(error, BackendError) or not error.retryable:
+            return False
+        work.num_retries += 1
+        return True
