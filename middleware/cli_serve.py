@@ -67,6 +67,7 @@ def serve(
         date_header=False,
         proxy_headers=False,
         ws="none",
+        timeout_keep_alive=75,  # longer than clients do, so that it is they who close
         timeout_graceful_shutdown=drain,
     )
     server = uvicorn.Server(settings)

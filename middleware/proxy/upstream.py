@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 REFUSED = (429, 503)  # the server says that it did not begin
 LONGEST_WAIT = 60.0
 KEPT_CONNECTIONS = 256
+KEPT_SECONDS = 3.0  # uvicorn, and so vLLM, closes after 5: a request sent at that moment is lost
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
     b" transfer-encoding upgrade".split()
@@ -169,7 +170,11 @@ class Upstream:
         import httpx
 
         if self._client is None:
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS)
+            limits = httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=KEPT_CONNECTIONS,
+                keepalive_expiry=KEPT_SECONDS,
+            )
             self._client = httpx.AsyncClient(limits=limits, timeout=None)
         timeout = httpx.Timeout(config.timeout, connect=config.connect_timeout, pool=None)
         if is_stream and self._ends_streams:
