@@ -223,9 +223,15 @@ async def _fail(sending: Sending, failure: Failure) -> None:
 
 
 def _warm(live: Live) -> None:
+    """Load what the policies name; what cannot be loaded is said, and its requests pass as is."""
     from ..compress import Compress
 
-    for policy in live.config.models.values():
+    for name, policy in live.config.models.items():
         for stage in stages(policy):
-            if isinstance(stage, Compress):
+            if not isinstance(stage, Compress):
+                continue
+            try:
                 stage.engine.compress([_WARM], stage.budget)
+            except Exception as error:  # whatever a model's library says
+                said = " ".join(str(error).split()) or type(error).__name__
+                _log.warning('[models."%s"] will change nothing: %.200s', name, said)

@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from headrace import InvalidRequest
+from headrace.middleware.proxy.app import make_app
 from headrace.middleware.proxy.config import Config, Live, Policy, read_config
 
 PATH = "/chat/completions"
@@ -203,6 +204,19 @@ def test_the_page_has_its_numbers(server: Upstream, start: Start, http: httpx.Cl
     page = http.get(root(proxy.url) + "/ui")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert not re.search(r"(src|href)\s*=|https?://|@import|url\(", page.text)
+
+
+async def test_a_model_that_cannot_be_loaded_is_said_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "proxy.toml"
+    policies = LEXICAL + '[models.mine]\nrate = 0.5\ncompressor = "./no/such/model"\n'
+    file.write_text(f'backend = "http://127.0.0.1:9"\n{policies}')
+    app = make_app(Live(file), warm=True)
+    async with app.router.lifespan_context(app):
+        pass
+    assert '[models."mine"] will change nothing: ' in caplog.text
+    assert '"*"' not in caplog.text
 
 
 def serve(*arguments: str) -> subprocess.Popen[str]:
