@@ -8,15 +8,18 @@ from typing import Any
 
 from ..middleware.errors import InvalidRequest
 
-CACHES = ("dynamic", "static", "sliding_window", "hybrid", "offloaded", "offloaded_static")
-CACHES += ("quantized",)
-_DRAFTS = frozenset(("assistant_model", "assistant_early_exit", "prompt_lookup_num_tokens"))
-_DRAFTS |= {"use_mtp"}
-_DRAFTED = frozenset(
-    ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold")
-    + ("max_matching_ngram_size",)
+CACHES: tuple[str, ...] = (
+    *("dynamic", "static", "sliding_window", "hybrid"),
+    *("offloaded", "offloaded_static", "quantized"),
 )
-_CACHED = frozenset(("cache_implementation", "cache_config", "max_cache_len", "prefill_chunk_size"))
+_DRAFTS = frozenset(
+    {"assistant_model", "assistant_early_exit", "prompt_lookup_num_tokens", "use_mtp"}
+)
+_DRAFTED = frozenset(
+    {"num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold"}
+    | {"max_matching_ngram_size"}
+)
+_CACHED = frozenset({"cache_implementation", "cache_config", "max_cache_len", "prefill_chunk_size"})
 GENERATE = _DRAFTS | _DRAFTED | _CACHED | {"compile", "continuous"}
 
 LOAD = frozenset(

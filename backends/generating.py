@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..middleware.errors import BackendError, HeadraceError
@@ -153,7 +154,7 @@ class Generating:
         if options.compiles:
             from transformers import CompileConfig
 
-            config = CompileConfig()
+            config: Any = CompileConfig()
             config._compile_all_devices = True  # generate compiles on GPUs alone without it
             found["compile_config"] = config
         if options.assistant is not None:
@@ -184,7 +185,7 @@ def _choose(tasks: Sequence[Task]) -> Callable[[torch.Tensor, torch.Tensor], tor
         chosen = torch.full_like(logits, float("-inf"))
         for place, task in enumerate(tasks):
             if not task.is_over:
-                task.act(lambda row=task.row, at=place: row.take(logits[at : at + 1]))
+                task.act(partial(task.row.take, logits[place : place + 1]))
             chosen[place, task.row.tokens[-1] if task.row.tokens else 0] = 0.0
         return chosen
 
@@ -252,5 +253,5 @@ class _Watch:
         self._read = ids.shape[1]
         for task, tokens in zip(self._tasks, new, strict=False):
             if not task.is_over:
-                task.act(lambda row=task.row, own=tokens: row.follow(own))
+                task.act(partial(task.row.follow, tokens))
         return torch.tensor([task.is_over for task in self._tasks], device=ids.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..middleware.errors import BackendError, InvalidRequest, UnsupportedConstraint
 from .decoding.engine import Entry
@@ -46,7 +46,7 @@ class Paged(Generating):
         except (TypeError, ValueError) as error:
             raise InvalidRequest(f"generate={{'continuous': ...}}: {error!s:.200}") from error
         eos = sorted(local.eos) or [-1]
-        config = GenerationConfig(
+        config = cast("Any", GenerationConfig)(
             do_sample=False,
             eos_token_id=eos,
             max_new_tokens=max(task.row.max_tokens for task in tasks),

@@ -78,7 +78,8 @@ class Gatherer(Generic[Row, Result]):
         self._most_rows = most_rows
         self._most_tokens = most_tokens
         self._window = window
-        self._shares = shares
+        self.shares = shares
+        """Whether calls are put together."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting: list[_Part[Row, Result]] = []
@@ -115,7 +116,7 @@ class Gatherer(Generic[Row, Result]):
             caller.check()
         with caller.away() if caller is not None else nullcontext():
             if not self._is_first(part):
-                part.turn.wait()
+                self._wait(part)
             if not part.is_done:
                 self._lead(part)
         if part.error is not None:
@@ -132,6 +133,18 @@ class Gatherer(Generic[Row, Result]):
             self._waiting.append(part)
             self._changed.notify_all()
             return False
+
+    def _wait(self, part: _Part[Row, Result]) -> None:
+        try:
+            part.turn.wait()
+        except BaseException:  # an interrupt: nobody must wait for this thread
+            with self._lock:
+                is_next = part.turn.is_set() and not part.is_done
+                part.error = Abandoned()
+                self._waiting = [other for other in self._waiting if other is not part]
+            if is_next:
+                self._hand_over()
+            raise
 
     def _lead(self, first: _Part[Row, Result]) -> None:
         """Run a pass for this part and its company, then let the next one lead."""
@@ -159,7 +172,7 @@ class Gatherer(Generic[Row, Result]):
 
     def _company(self, first: _Part[Row, Result]) -> list[_Part[Row, Result]]:
         """Return the waiting parts that go with the first one, likest in width first."""
-        if not self._shares or not self._fits(first.width, len(first.rows) + 1):
+        if not self.shares or not self._fits(first.width, len(first.rows) + 1):
             return []
         with self._changed:
             self._changed.wait_for(self._is_complete, self._window)

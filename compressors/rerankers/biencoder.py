@@ -14,7 +14,7 @@ from ...middleware.models import resolve, silent_transformers
 from ...middleware.types import Document
 from ..tokens import replace_surrogates
 from .base import full_text
-from .encoding import Offsets, Passes
+from .encoding import Offsets, Passes, is_exact
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ class BiEncoder:
     def _load(self) -> None:
         with self._lock:
             _ = self._offsets
+            self._passes.gather.shares = is_exact(self._encoder)
 
     def _vectors(self, texts: list[str]) -> Any:
         import numpy

@@ -15,7 +15,7 @@ from ...middleware.models import resolve, silent_transformers
 from ...middleware.types import Document
 from ..tokens import replace_surrogates
 from .base import full_text
-from .encoding import Offsets, Passes
+from .encoding import Offsets, Passes, is_exact
 
 _SPECIAL = 4
 
@@ -85,6 +85,7 @@ class CrossEncoder:
     def _load(self) -> None:
         with self._lock:
             _ = self._offsets
+            self._passes.gather.shares = is_exact(self._encoder)
 
     def _predict(self, pairs: list[tuple[str, str]]) -> Any:
         return self._encoder.predict(

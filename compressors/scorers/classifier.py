@@ -105,9 +105,16 @@ class TokenClassifier:
     def _score(self, texts: Sequence[Units]) -> list[list[float]]:
         loaded = self.load()
         with loaded.gather.attend():
-            return self._read(loaded, texts)
+            encoded, found = self._read(loaded, texts)
+        return [
+            _per_unit(units, ids, offsets, keep, loaded.unknown, self.reduce)
+            for units, (ids, offsets), keep in zip(texts, encoded, found, strict=True)
+        ]
 
-    def _read(self, loaded: Loaded, texts: Sequence[Units]) -> list[list[float]]:
+    def _read(
+        self, loaded: Loaded, texts: Sequence[Units]
+    ) -> tuple[list[tuple[Ints, Ints]], list[Floats]]:
+        """Return each text's ids and offsets, and p(keep) of its tokens."""
         import numpy as np
 
         encoded = loaded.encode([units.text for units in texts])
@@ -123,10 +130,7 @@ class TokenClassifier:
             for job, keep in zip(batch, loaded.forward(rows), strict=True):
                 part = keep[job.first - job.start : job.last - job.start]
                 found[job.text][job.first : job.last] = part
-        return [
-            _per_unit(units, ids, offsets, keep, loaded.unknown, self.reduce)
-            for units, (ids, offsets), keep in zip(texts, encoded, found, strict=True)
-        ]
+        return encoded, found
 
     def load(self) -> Loaded:
         """Return the model, loaded once for all threads."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -181,6 +182,27 @@ def test_an_interrupt_in_one_thread_leaves_the_others_their_results() -> None:
         with pytest.raises(KeyboardInterrupt):
             second.result(FOREVER)
         assert (first.result(FOREVER), third.result(FOREVER)) == ([0], [2])
+
+
+def test_an_interrupt_of_a_thread_that_waits_stops_nobody_else() -> None:
+    model = Model()
+    held = model.hold()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            model.gather([1])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    other = model.ask(2)
+    model.open.set()
+    assert (held.result(FOREVER), other.result(FOREVER)) == ([0], [4])
+    assert model.passes == [[0], [2]]
 
 
 def test_a_long_job_lets_a_short_one_in_between_its_batches() -> None:
