@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headrace.middleware.types import Request
 from headrace.planners import route
@@ -125,7 +126,7 @@ def mt_bench(data: Path) -> list[Asked]:
     return [Asked(str(row["turns"][0]), row["question_id"] in MT_BENCH) for row in rows]
 
 
-def read(path: Path) -> list[dict[str, object]]:
+def read(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a JSON Lines file."""
     return [json.loads(row) for row in path.read_text("utf-8").splitlines() if row]
 

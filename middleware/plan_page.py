@@ -81,7 +81,8 @@ def graph_svg(nodes: Sequence[Mapping[str, Any]]) -> str:
         for kind, others in (("edge", node["needs"]), ("edge soft", node["agrees"])):
             for other in others:
                 left, top = place[other]
-                start, end = (left + _BOX, top + _HIGH / 2), (x, y + _HIGH / 2)
+                start: tuple[float, float] = (left + _BOX, top + _HIGH / 2)
+                end: tuple[float, float] = (x, y + _HIGH / 2)
                 if left == x:  # one above the other
                     start, end = (left + _BOX / 2, top + _HIGH), (x + _BOX / 2, y)
                 parts.append(
@@ -109,10 +110,10 @@ def gantt_svg(facts: Mapping[str, Any]) -> str:
     nodes: Sequence[Mapping[str, Any]] = facts["nodes"]
     guess = {one["id"]: one for one in facts["predicted_spans"]}
     ends = [one["end"] for one in (*nodes, *guess.values()) if one["end"] is not None]
-    end = max([*ends, facts["plan_seconds"] or 0.0, 1e-9])
+    end: float = max([*ends, facts["plan_seconds"] or 0.0, 1e-9])
 
     def x(seconds: float) -> float:
-        return _LEFT + (_WIDE - _LEFT - 60) * seconds / end
+        return _LEFT + (_WIDE - _LEFT - 60) * float(seconds) / end
 
     parts: list[str] = []
     rows = [*_planner(facts), *nodes]

@@ -85,9 +85,7 @@ def train() -> tuple[Weights, dict[str, float]]:
     shares = out_of_fold(rows, labels, penalty)
     found, bias = fit(rows, labels, penalty)
     unit = float(np.max(np.abs(found))) / 127
-    scaled: Any = found / unit
-    rounded: Any = np.rint(scaled)
-    steps = array("b", rounded.astype(np.int8).tobytes())
+    steps = array("b", [round(one / unit) for one in map(float, found.tolist())])
     facts = {
         "penalty": penalty,
         "log_loss": losses[penalty],
