@@ -26,8 +26,8 @@ except ImportError as error:
 from .blocking import Loop
 from .compress import Compress
 from .errors import InvalidRequest
-from .rerank import Rerank
-from .types import Document, Message, Request
+from .retrieved import Kept, Retrieved
+from .types import Message, Request
 
 LOG = logging.getLogger("headrace.langchain")
 
@@ -163,22 +163,19 @@ class HeadraceCompressor(BaseDocumentCompressor):
     compressor: str = "auto"
     tokenizer: str | None = None
 
-    _stages: list[Rerank | Compress] = PrivateAttr(default_factory=list[Rerank | Compress])
-    _loop: Loop = PrivateAttr(default_factory=Loop)
+    _retrieved: Retrieved = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Make the stages, so that wrong options are said at once."""
-        self._stages.append(Rerank(self.top_k, self.method))
-        if (self.rate, self.target_tokens, self.threshold) != (None, None, None):
-            self._stages.append(
-                Compress(
-                    self.rate,
-                    self.target_tokens,
-                    self.threshold,
-                    compressor=self.compressor,
-                    tokenizer=self.tokenizer,
-                )
-            )
+        self._retrieved = Retrieved(
+            self.top_k,
+            self.method,
+            self.rate,
+            self.target_tokens,
+            self.threshold,
+            self.compressor,
+            self.tokenizer,
+        )
 
     def compress_documents(
         self,
@@ -187,7 +184,8 @@ class HeadraceCompressor(BaseDocumentCompressor):
         callbacks: Callbacks | None = None,
     ) -> Sequence[LangChainDocument]:
         """Return the documents that answer the query, shorter and best first."""
-        return self._loop.run(self.acompress_documents(documents, query, callbacks))
+        kept = self._retrieved.cut(query, [document.page_content for document in documents])
+        return [_scored(documents[one.index], one) for one in kept]
 
     async def acompress_documents(
         self,
@@ -196,25 +194,11 @@ class HeadraceCompressor(BaseDocumentCompressor):
         callbacks: Callbacks | None = None,
     ) -> Sequence[LangChainDocument]:
         """Return the documents that answer the query, shorter and best first."""
-        if not documents:
-            return []
-        request = Request(
-            (Message.user(query),),
-            tuple(
-                Document(d.page_content, id=str(i), metadata=cast("Any", d).metadata)
-                for i, d in enumerate(documents)
-            ),
-        )
-        for stage in self._stages:
-            request = await stage.transform(request)
-        return [
-            _scored(documents[int(document.id or 0)], document)
-            for document in request.documents
-            if document.text
-        ]
+        kept = await self._retrieved.acut(query, [document.page_content for document in documents])
+        return [_scored(documents[one.index], one) for one in kept]
 
 
-def _scored(old: LangChainDocument, new: Document) -> LangChainDocument:
+def _scored(old: LangChainDocument, new: Kept) -> LangChainDocument:
     metadata: Mapping[str, Any] = cast("Any", old).metadata
     return old.model_copy(
         update={

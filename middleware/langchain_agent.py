@@ -32,7 +32,7 @@ from .types import Request
 
 LOG = logging.getLogger("headrace.langchain")
 
-RESULTS: Mapping[int, float] = {1: 0.5, 3: 0.2}
+RESULTS: Mapping[int, float] = {0: 0.5, 2: 0.2}
 
 Answer = ModelResponse[Any]
 
@@ -42,10 +42,10 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     ``create_agent(model, tools, middleware=[HeadraceMiddleware()])``. ``results`` is the share of
     tokens that a tool's result keeps, by its age in blocks of ``every`` calls of the model: with
-    the defaults a result is whole until the model has seen it and the block of 4 calls has ended,
-    then half, and from the third block on a fifth. What was sent changes at the end of a block
-    only, so that in between, the prefix cache of an engine or of a paid API reads only what is new.
-    ``results={0: 0.5}`` cuts at once and never again: nothing that was sent ever changes.
+    the defaults half at once, and a fifth from the end of the second block of 8 calls on. What was
+    sent changes at the end of a block only, so that in between, the prefix cache of an engine or of
+    a paid API reads only what is new. ``results={0: 0.5}`` never changes what was sent;
+    ``{1: 0.5, 3: 0.2}`` leaves a result whole until the model has seen it, and costs more reading.
     ``turns`` is the share that earlier words of user and assistant keep, all by default.
 
     System message, last user turn and messages that call tools are the same objects as before;
@@ -65,7 +65,7 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
         *,
         results: float | Mapping[int, float] = RESULTS,
         turns: float = 1,
-        every: int = 4,
+        every: int = 8,
         compressor: str = "auto",
         tokenizer: str | None = None,
         keep: Sequence[str | re.Pattern[str]] = (),

@@ -1,0 +1,148 @@
+"""The node postprocessor in the real llama-index-core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("llama_index.core", reason="pip install 'headrace[llamaindex]'")
+
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import (
+    ImageNode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
+from pydantic import Field
+
+import headrace
+from headrace import InvalidRequest
+from headrace.middleware.llamaindex import HeadracePostprocessor
+
+DAYS = "\n".join(
+    f"On day {day} the miller ground {day * 3} sacks of rye and nothing else of note happened."
+    for day in range(1, 20)
+)
+QUESTION = "How many sacks were ground on day 7?"
+WHEELS = [
+    "Viktor Kaplan, who as it happens came from Austria, patented a turbine in 1913.",
+    "The Pelton wheel of 1880 is driven by jets of water.",
+    "A runner stone of 1.2 metres weighs about 1,200 kilograms.",
+]
+WHEN = "When did Kaplan patent his turbine?"
+
+
+def nodes() -> list[NodeWithScore]:
+    texts = ["The weather was fine.", DAYS, "Sacks of rye are heavy."]
+    return [
+        NodeWithScore(
+            node=TextNode(
+                id_=f"n{at}",
+                text=text,
+                metadata={"page": at, "secret": "in no prompt"},
+                excluded_llm_metadata_keys=["secret"],
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="book")},
+                start_char_idx=at,
+            ),
+            score=0.9 - at / 10,
+        )
+        for at, text in enumerate(texts)
+    ]
+
+
+def test_nodes_get_shorter_and_keep_ids_scores_metadata_and_order() -> None:
+    before = nodes()
+    after = HeadracePostprocessor(rate=0.5).postprocess_nodes(before, query_str=QUESTION)
+    assert [node.node_id for node in after] == ["n0", "n1", "n2"]
+    for old, new in zip(nodes(), after, strict=True):
+        assert new.score == old.score
+        same = {"text": ""}
+        assert old.node.model_copy(update=same) == new.node.model_copy(update=same)
+    assert len(after[1].text) < 0.7 * len(DAYS)
+    assert "21 sacks" in after[1].text
+    assert before == nodes()
+
+
+def test_ranked_nodes_come_best_first_with_the_rankers_score() -> None:
+    after = HeadracePostprocessor(method="bm25", top_k=1).postprocess_nodes(
+        nodes(), query_str=QUESTION
+    )
+    assert [node.node_id for node in after] == ["n1"]
+    assert after[0].text == DAYS
+    assert after[0].score != nodes()[1].score
+
+
+async def test_async_gives_the_same() -> None:
+    step = HeadracePostprocessor(rate=0.5, method="bm25")
+    once = step.postprocess_nodes(nodes(), QueryBundle(QUESTION))
+    assert await step.apostprocess_nodes(nodes(), QueryBundle(QUESTION)) == once
+
+
+def test_images_without_text_pass_as_they_are() -> None:
+    image = NodeWithScore(node=ImageNode(image="AAAA", id_="i"), score=0.1)
+    after = HeadracePostprocessor(rate=0.5).postprocess_nodes([image, *nodes()], query_str="rye?")
+    assert after[-1] is image
+
+
+def test_no_nodes_and_no_query() -> None:
+    step = HeadracePostprocessor(rate=0.5)
+    assert step.postprocess_nodes([], query_str=QUESTION) == []
+    assert len(step.postprocess_nodes(nodes())[1].text) < 0.7 * len(DAYS)
+    with pytest.raises(InvalidRequest, match="empty"):
+        HeadracePostprocessor(method="bm25").postprocess_nodes(nodes())
+
+
+def test_it_is_serialised_as_llamaindex_does_it() -> None:
+    step = HeadracePostprocessor(rate=0.5, method="bm25")
+    data: dict[str, Any] = step.to_dict()
+    assert data["class_name"] == "HeadracePostprocessor"
+    assert HeadracePostprocessor.from_dict(data).to_dict() == data
+
+
+@pytest.mark.parametrize(("options", "says"), [({"rate": 1.5}, "1.5"), ({"top_k": 3}, "method")])
+def test_wrong_options_are_said_when_it_is_made(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        HeadracePostprocessor(**options)
+
+
+class Fixed(BaseRetriever):
+    """Finds the same nodes for every question."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [NodeWithScore(node=TextNode(text=text), score=0.5) for text in WHEELS]
+
+
+class Small(CustomLLM):
+    """The small model in process, as LlamaIndex takes one."""
+
+    prompts: list[str] = Field(default_factory=list[str])
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(context_window=2048, num_output=30)
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        self.prompts.append(prompt)
+        return CompletionResponse(text=headrace.generate(prompt, plan="off", max_tokens=30).text)
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        yield self.complete(prompt)
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_a_query_engine_answers_from_the_shorter_nodes() -> None:
+    model = Small()
+    step = HeadracePostprocessor(rate=0.8, method="bm25", top_k=1)
+    engine = RetrieverQueryEngine.from_args(Fixed(), llm=model, node_postprocessors=[step])
+    answer = engine.query(WHEN)
+    assert "1913" in str(answer)
+    assert "Pelton" not in model.prompts[0]
+    assert WHEELS[0] not in model.prompts[0]
+    assert len(answer.source_nodes) == 1
