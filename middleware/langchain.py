@@ -183,7 +183,10 @@ class HeadraceCompressor(BaseDocumentCompressor):
         query: str,
         callbacks: Callbacks | None = None,
     ) -> Sequence[LangChainDocument]:
-        """Return the documents that answer the query, shorter and best first."""
+        """Return the documents that answer the query, shorter and best first.
+
+        ``callbacks`` is LangChain's; nothing in here is a run of its own that they could hear of.
+        """
         kept = self._retrieved.cut(query, [document.page_content for document in documents])
         return [_scored(documents[one.index], one) for one in kept]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda
@@ -66,6 +68,65 @@ async def test_async_and_batch_give_the_same_as_invoke() -> None:
     once = step.invoke(chat())
     assert await step.ainvoke(chat()) == once
     assert step.batch([chat(), chat()]) == [once, once]
+
+
+class Heard(BaseCallbackHandler):
+    """Notes what LangChain tells its callbacks."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, Any]] = []
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        self.runs.append(("start", kwargs.get("name")))
+
+    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:
+        self.runs.append(("end", outputs))
+
+    def on_chain_error(self, error: BaseException, **kwargs: Any) -> None:
+        self.runs.append(("error", type(error)))
+
+
+async def test_callbacks_hear_of_each_run_with_its_name_and_of_errors() -> None:
+    step, heard = HeadraceRunnable(rate=0.4), Heard()
+    config: Any = {"callbacks": [heard], "run_name": "cut"}
+    once = step.invoke(chat(), config)
+    await step.ainvoke(chat(), config)
+    with pytest.raises(InvalidRequest):
+        step.invoke(5, config)  # type: ignore[arg-type]
+    both = [("start", "cut"), ("end", once)]
+    assert heard.runs == [*both, *both, ("start", "cut"), ("error", InvalidRequest)]
+
+
+async def test_streams_give_one_piece_and_events_name_the_step() -> None:
+    step = HeadraceRunnable(rate=0.4)
+    once = step.invoke(chat())
+    assert list(step.stream(chat())) == [once]
+    assert [piece async for piece in step.astream(chat())] == [once]
+    assert list(step.transform(iter([chat()[:2], chat()[2:]]))) == [once]
+    events = [event async for event in step.astream_events(chat(), version="v2")]
+    assert {event["name"] for event in events} == {"HeadraceRunnable"}
+    assert events[-1]["event"] == "on_chain_end"
+
+
+async def test_what_comes_after_the_step_streams_as_it_does_without() -> None:
+    model = GenericFakeChatModel(messages=iter([AIMessage("21 sacks, on day 7.")]))
+    pieces = [str(p.content) async for p in (HeadraceRunnable(rate=0.4) | model).astream(chat())]
+    assert "".join(pieces) == "21 sacks, on day 7."
+    assert len(pieces) > 3
+
+
+async def test_one_bad_input_of_a_batch_spoils_no_other() -> None:
+    step = HeadraceRunnable(rate=0.4)
+    given: list[Any] = [chat(), 5, CONTEXT]
+    for results in (
+        step.batch(given, return_exceptions=True),
+        await step.abatch(given, return_exceptions=True),
+    ):
+        assert results[0] == step.invoke(chat())
+        assert isinstance(results[1], InvalidRequest)
+        assert results[2] == step.invoke(CONTEXT)
+    with pytest.raises(InvalidRequest):
+        await step.abatch(given)
 
 
 def test_text_and_string_prompts_keep_their_type() -> None:
@@ -135,3 +196,9 @@ async def test_documents_async_and_none() -> None:
         DOCUMENTS, QUESTION
     )
     assert step.compress_documents([], QUESTION) == []
+    assert await step.acompress_documents(DOCUMENTS, QUESTION, callbacks=[Heard()])
+
+
+def test_documents_are_ranked_for_a_question() -> None:
+    with pytest.raises(InvalidRequest, match="empty"):
+        HeadraceCompressor(method="bm25").compress_documents(DOCUMENTS, " ")
