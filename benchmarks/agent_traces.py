@@ -37,6 +37,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "half at once": {"rates": {"tool": {0: 0.5}}},
     "half at once, lists of 3 records": {"rates": {"tool": {0: 0.5}}, "json": FEW},
     "half at once, old a fifth; every 8": {"rates": {"tool": {0: 0.5, 2: 0.2}}, "every": 8},
+    "half at once, old a fifth; every 16": {"rates": {"tool": {0: 0.5, 2: 0.2}}, "every": 16},
     "seen half, old a fifth; every 8": {"rates": {"tool": {1: 0.5, 3: 0.2}}, "every": 8},
     "seen half, old a fifth; every 4": {"rates": {"tool": {1: 0.5, 3: 0.2}}, "every": 4},
     "seen half, old a fifth; every call": {"rates": {"tool": {1: 0.5, 3: 0.2}}, "every": 1},

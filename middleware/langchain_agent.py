@@ -42,7 +42,7 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     ``create_agent(model, tools, middleware=[HeadraceMiddleware()])``. ``results`` is the share of
     tokens that a tool's result keeps, by its age in blocks of ``every`` calls of the model: with
-    the defaults half at once, and a fifth from the end of the second block of 8 calls on. What was
+    the defaults half at once, and a fifth from the end of the second block of 16 calls on. What was
     sent changes at the end of a block only, so that in between, the prefix cache of an engine or of
     a paid API reads only what is new. ``results={0: 0.5}`` never changes what was sent;
     ``{1: 0.5, 3: 0.2}`` leaves a result whole until the model has seen it, and costs more reading.
@@ -65,7 +65,7 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
         *,
         results: float | Mapping[int, float] = RESULTS,
         turns: float = 1,
-        every: int = 8,
+        every: int = 16,
         compressor: str = "auto",
         tokenizer: str | None = None,
         keep: Sequence[str | re.Pattern[str]] = (),
