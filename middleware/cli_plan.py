@@ -47,6 +47,7 @@ def plan(
     The answer goes to stdout, the plan to stderr; with --dry-run the plan goes to stdout.
     """
     from ..backends import make_backend
+    from .constrain import Constrain
     from .constraints import schema_file
     from .files import check_writable, read_text, write_text
     from .pipeline import Pipeline
@@ -71,7 +72,7 @@ def plan(
             seen = bare.blocking(preview(stage, request, bare.dispatcher))
             facts = preview_facts(question, seen)
         else:
-            pipeline = Pipeline([stage], bare.dispatcher, loop=bare.loop)
+            pipeline = Pipeline([stage, Constrain()], bare.dispatcher, loop=bare.loop)
             for event in pipeline.stream_sync(request):
                 if isinstance(event, TextDelta) and not as_json:
                     print_text(event.text)

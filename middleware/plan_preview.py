@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ from ..planners.published import point_pieces, skeleton_messages
 from ..planners.scheduler import Schedule
 from ..planners.slots import Slot, slot_nodes
 from .plan_choice import Choice
-from .types import Finished, Handler, Message, Request, TextDelta, Usage
+from .plan_events import held_plan
+from .types import Event, Finished, Handler, Message, Request, TextDelta, Usage
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -65,7 +66,10 @@ async def preview(stage: Plan, request: Request, call_next: Handler) -> Preview:
         messages=messages,
         sampling=replace(inline.sampling, max_tokens=_PLAN_TOKENS),
     )
-    text, usage, seconds, is_plan = await _ask(stage.known.watch(call_next), asked, choice)
+    watched = stage.known.watch(call_next)
+    is_held = choice.how == "plan" and choice.mode == "graph"
+    events = held_plan(inline, watched, messages, max_nodes) if is_held else watched(asked)
+    text, usage, seconds, is_plan = await _ask(events, choice)
     seen = Preview(choice, "", (), None, text, seconds, usage)
     if not is_plan:
         return replace(seen, verdict="one call: the model answers at once")
@@ -81,15 +85,15 @@ async def preview(stage: Plan, request: Request, call_next: Handler) -> Preview:
 
 
 async def _ask(
-    call_next: Handler, request: Request, choice: Choice
+    events: AsyncGenerator[Event, None], choice: Choice
 ) -> tuple[str, Usage, float, bool]:
     loop = asyncio.get_running_loop()
     start, text, usage, is_plan = loop.time(), "", Usage(), True
-    opening = Opening(call_next(request), choice.mode)
+    opening = Opening(events, choice.mode)
     if choice.how == "decide":
         is_plan = await opening.is_plan()
-    events = opening.plan_events() if is_plan else opening.events()
-    async with aclosing(events) as stream:
+    found = opening.plan_events() if is_plan else opening.events()
+    async with aclosing(found) as stream:
         async for event in stream:
             if isinstance(event, TextDelta):
                 text += event.text

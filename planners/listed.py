@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 MIN_ITEMS, MAX_ITEMS = 3, 200
+_MAX_LINE = 1000  # characters of a prompt with a list in one line
 _MARK = re.compile(
     r"(?P<indent>[ \t]*)(?P<mark>\(?\d{1,3}[.):](?!\d)|\(?[a-zA-Z][.)](?=\s)|[-*•–](?=\s))[ \t]*"
     r"(?P<text>\S.*)?$"
@@ -154,7 +155,7 @@ def _lines(question: str) -> Listed | None:
 
 def _inline(question: str) -> Listed | None:
     """Find a list in the line of the task: "... for each of the following words: a, b, c"."""
-    found = _INLINE.fullmatch(question.strip())
+    found = _INLINE.fullmatch(question.strip()) if len(question) <= _MAX_LINE else None
     if found is None:
         return None
     split = ";" if ";" in found["items"] else ","

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,3 +84,13 @@ def test_no_item_is_lost_merged_or_changed(items: list[str], mark: str) -> None:
 def test_no_prompt_breaks_it(prompt: str) -> None:
     find_items(prompt)
     find_items("Translate each sentence:\n" + prompt)
+
+
+@pytest.mark.parametrize(
+    "piece", [".", " ", "each of the ", "1. ", "a: ", "\n- ", "\n", "1.\n", ","]
+)
+def test_a_long_prompt_takes_no_longer_than_reading_it(piece: str) -> None:
+    start = time.process_time()
+    find_items("Translate each of the words: " + piece * (100_000 // len(piece)) + "!")
+    find_items("Translate each of the following:\n1. a\n2. b\n3. " + piece * 20_000)
+    assert time.process_time() - start < 5
