@@ -84,7 +84,7 @@ def train() -> tuple[Weights, dict[str, float]]:
     penalty = min(losses, key=lambda p: losses[p])
     shares = out_of_fold(rows, labels, penalty)
     found, bias = fit(rows, labels, penalty)
-    unit = float(np.max(np.abs(found))) / 127
+    unit = max(abs(one) for one in map(float, found.tolist())) / 127
     steps = array("b", [round(one / unit) for one in map(float, found.tolist())])
     facts = {
         "penalty": penalty,
