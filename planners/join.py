@@ -33,6 +33,19 @@ def without_title(text: str, node: Node) -> str:
     return text[found.end() :] if found else text
 
 
+def may_be_more(text: str, node: Node) -> bool:
+    """Whether what comes next can make a text's beginning the part's number and title, or a block.
+
+    Only a word that is none of the title's is surely neither.
+    """
+    if not re.match(r"\s{0,3}[^\W\d_]", text):
+        return True
+    said, title = same_title(text), same_title(node.title)
+    names = [title, f"{node.id} {title}"]
+    names += [f"{word} {name}" for word in ("point", "part", "section") for name in names]
+    return any(name.startswith(said) or said.startswith(name) for name in names)
+
+
 def closing_fence(text: str) -> str:
     """Return what closes a code fence left open in the text: "" or a line break and the fence."""
     fence = ""
@@ -73,7 +86,8 @@ class _Section:
         if is_echo(self.raw, titles, is_ended=self.is_ended):
             self.text = "" if self.is_ended else None
             return
-        if len(self.raw.lstrip()) < len(self.node.title) + _ROOM and not self.is_ended:
+        is_short = len(self.raw.lstrip()) < len(self.node.title) + _ROOM
+        if is_short and not self.is_ended and may_be_more(self.raw, self.node):
             return
         text = self.raw if self.is_whole else without_title(self.raw, self.node)
         text = re.sub(r"\A(?:[^\S\n]*\n)+", "", text)

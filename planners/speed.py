@@ -17,6 +17,7 @@ from ..middleware.errors import InvalidRequest
 
 KEPT = 200  # steps; older ones are forgotten
 _ODD = 30.0, 8.0  # so many times above or below what is expected is left out, first and then
+_LEAST = 1e-3  # of the prior's own step: a step is never free
 _RIDGE = 0.05  # the prior weighs as much as a twentieth of an observation
 
 
@@ -101,7 +102,9 @@ class Speed:
                 scale, steps = fit((prior.step, prior.row, prior.context), self._steps)
                 _, first = fit((prior.call * scale, prior.prefill * scale), self._firsts)
                 call, prefill = first
-                self._cost = StepCost(*steps, prefill=prefill, call=call)
+                fixed, row, context = steps
+                fixed = max(fixed, scale * prior.step * _LEAST)
+                self._cost = StepCost(fixed, row, context, prefill, call)
             return self._cost
 
     def _take(

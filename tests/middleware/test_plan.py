@@ -240,7 +240,8 @@ def test_what_depends_on_a_failed_part_is_still_written() -> None:
 
 def test_one_failing_part_is_tried_again_and_the_others_are_kept() -> None:
     drop = Reply("x y", after=1, error=BackendError("reset", retryable=True))
-    engine = make("1. A\n2. B\n3. C\n4. D\n5. E\n", {2: [drop, "Better."]})
+    texts = {1: words(30), 2: [drop, "Better."]}
+    engine = make("1. A\n2. B\n3. C\n4. D\n5. E\n", texts)
     _, response = answer(engine, Plan("skeleton"))
     assert "2. **B**: Better." in response.text
     assert [len(calls_of(engine, i)) for i in range(1, 6)] == [1, 2, 1, 1, 1]
@@ -352,10 +353,11 @@ def test_many_answers_together_keep_the_engines_limit() -> None:
     engine = make(plan, max_concurrency=8)
     stage = Plan(max_nodes=30, width=30)
 
-    async def one(dispatcher: Dispatcher) -> int:
-        return len([event async for event in stage(Request.of(LIST), dispatcher)])
+    async def one(dispatcher: Dispatcher) -> str:
+        stream = stage(Request.of(LIST), dispatcher)
+        return "".join([event.text async for event in stream if isinstance(event, TextDelta)])
 
-    async def main() -> list[int]:
+    async def main() -> list[str]:
         dispatcher = Dispatcher(engine)
         return await asyncio.gather(*(one(dispatcher) for _ in range(3)))
 

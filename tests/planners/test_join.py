@@ -73,8 +73,7 @@ def test_a_part_that_is_not_known_yet_holds_nothing_up() -> None:
     join.feed(1, "one")
     join.end(1)
     join.add(Node(2, "B"))
-    join.feed(2, "two")
-    assert join.end(2) == "\n\n2. **B**: two"
+    assert join.feed(2, "two") + join.end(2) == "\n\n2. **B**: two"
 
 
 def test_numbers_skip_parts_without_text() -> None:
@@ -135,3 +134,18 @@ def test_neither_order_nor_pieces_change_the_text(texts: list[str], data: st.Dat
 def test_no_word_is_lost(texts: list[str]) -> None:
     text = joined(*texts, titles=("A", "AA", "AAA", "AAAA"))
     assert all(part in text for part in texts)
+
+
+def test_a_text_that_cannot_begin_with_its_title_is_passed_on_at_once() -> None:
+    join = Join()
+    join.add(Node(1, "Heart health"))
+    assert join.feed(1, "It ") == "1. **Heart health**: It"
+    join = Join()
+    join.add(Node(1, "Heart health"))
+    assert join.feed(1, "**1. He") == ""
+    assert join.feed(1, "art health**: It") == ""
+    said = " beats all day long, and so on."
+    assert join.feed(1, said).endswith(f": It{said}")
+    join = Join()
+    join.add(Node(1, "Heart health"))
+    assert [join.feed(1, piece) for piece in ("`", "``py", "\nx")] == ["", "", ""]  # a block

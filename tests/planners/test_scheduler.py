@@ -49,3 +49,16 @@ def test_a_part_that_arrives_after_what_it_needs_has_ended_is_ready() -> None:
     schedule.end(1)
     schedule.add(Node(2, "B", (1,)))
     assert ids(schedule.take(2)) == [2]
+
+
+def test_a_stalled_part_gives_its_place_to_others_and_still_holds_what_needs_it() -> None:
+    schedule = make(1, Node(1, "A"), Node(2, "B", (1,)), Node(3, "C"))
+    assert ids(schedule.take(1)) == [1]
+    schedule.stall(1)
+    assert ids(schedule.take(1)) == [3]
+    schedule.resume(1)
+    assert schedule.num_running == 2
+    schedule.end(1)
+    schedule.end(3)
+    assert ids(schedule.take(2)) == [2]
+    assert (schedule.head, schedule.is_running(2)) == (2, True)

@@ -86,6 +86,14 @@ def test_no_cost_is_ever_negative(seen: list[tuple[int, int, float]]) -> None:
     assert cost.seconds(1, 100) > 0
 
 
+def test_steps_that_only_depend_on_the_context_are_not_free() -> None:
+    speed = Speed()
+    for context in range(100, 2000, 10):
+        speed.observe_step(1, context, 1e-3 * context)
+    assert speed.cost.step > 0
+    assert speed.cost.seconds(1, 1000) == pytest.approx(1.0, rel=0.05)
+
+
 def test_senseless_costs_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="row"):
         StepCost(row=-1)
