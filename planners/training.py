@@ -86,10 +86,11 @@ def train() -> tuple[Weights, dict[str, float]]:
     found, bias = fit(rows, labels, penalty)
     unit = max(abs(one) for one in map(float, found.tolist())) / 127
     steps = array("b", [round(one / unit) for one in map(float, found.tolist())])
+    is_right: Any = (shares >= 0.5) == (labels == 1)
     facts = {
         "penalty": penalty,
         "log_loss": losses[penalty],
-        "accuracy": float(np.mean((shares >= 0.5) == (labels == 1))),
+        "accuracy": float(np.mean(is_right)),
     }
     return Weights(steps, float(f"{unit:.9g}"), float(f"{bias:.9g}")), facts
 
