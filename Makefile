@@ -1,12 +1,13 @@
 # make demo   sets up .venv, fetches the embedded models, runs the main job
 # make test   sets up .venv if it is missing, checks and tests everything
+# make docs   the pages and the reference, as a site in build/site
 # make engines   installs engines for the tests marked "engine" and for headrace serve-engine
 PYTHON ?= python3
 BIN := .venv/bin
 # In an isolated set-up the CPU build of torch is enough; the package itself takes torch>=2.6.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint wheel-test engines setup clean
+.PHONY: demo test lint docs wheel-test engines setup clean
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
@@ -20,6 +21,9 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The built wheel in an environment of its own, away from the sources.
 wheel-test: .venv/ready
