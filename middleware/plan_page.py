@@ -16,7 +16,7 @@ _STYLE = """
 svg { max-width: 100%; height: auto; font: 13px system-ui, sans-serif }
 svg text { fill: currentColor }
 .box { fill: #3b82f62e; stroke: #3b82f6 } .edge { stroke: currentColor; fill: none; opacity: .7 }
-.soft { stroke-dasharray: 4 4 } .axis { stroke: currentColor; opacity: .3 }
+.soft { stroke-dasharray: 4 4 } .axis { stroke: currentColor; fill: none; opacity: .3 }
 .wait { fill: none; stroke: currentColor; stroke-dasharray: 3 3; opacity: .7 }
 .done { fill: #3b82f6b0 } .failed { fill: #dc2626b0 } .planner { fill: #8888889c }
 """
@@ -65,30 +65,24 @@ def graph_svg(nodes: Sequence[Mapping[str, Any]]) -> str:
     """Return the parts as boxes, each right of what it needs, with an arrow from there."""
     column: dict[int, int] = {}
     for node in nodes:
-        column[node["id"]] = max((column[id] + 1 for id in node["needs"]), default=0)
+        right = [column[id] + 1 for id in node["needs"]] + [column[id] for id in node["agrees"]]
+        column[node["id"]] = max(right, default=0)
     height: dict[int, int] = {}
     place: dict[int, tuple[int, int]] = {}
     for node in nodes:
         at = column[node["id"]]
         row = height.get(at, 0)
         height[at] = row + 1
-        place[node["id"]] = 10 + at * (_BOX + _GAP), 10 + row * (_HIGH + _DOWN)
-    wide = 20 + (max(column.values()) + 1) * (_BOX + _GAP) - _GAP
+        place[node["id"]] = 30 + at * (_BOX + _GAP), 10 + row * (_HIGH + _DOWN)
+    wide = 40 + (max(column.values()) + 1) * (_BOX + _GAP) - _GAP
     high = 10 + max(height.values()) * (_HIGH + _DOWN)
     parts: list[str] = []
     for node in nodes:
         x, y = place[node["id"]]
         for kind, others in (("edge", node["needs"]), ("edge soft", node["agrees"])):
             for other in others:
-                left, top = place[other]
-                start: tuple[float, float] = (left + _BOX, top + _HIGH / 2)
-                end: tuple[float, float] = (x, y + _HIGH / 2)
-                if left == x:  # one above the other
-                    start, end = (left + _BOX / 2, top + _HIGH), (x + _BOX / 2, y)
-                parts.append(
-                    f'<path class="{kind}" marker-end="url(#tip)" d="M{start[0]:g} {start[1]:g} '
-                    f'L{end[0]:g} {end[1]:g}"/>'
-                )
+                path = _path(place[other], (x, y))
+                parts.append(f'<path class="{kind}" marker-end="url(#tip)" d="{path}"/>')
     for node in nodes:
         x, y = place[node["id"]]
         name = f"{node['id']}. {node['title']}"
@@ -103,6 +97,15 @@ def graph_svg(nodes: Sequence[Mapping[str, Any]]) -> str:
         "</defs>"
     )
     return _svg(wide, high, tip + "".join(parts), "The parts and what they need")
+
+
+def _path(other: tuple[int, int], own: tuple[int, int]) -> str:
+    """Return the way from one box to another: to the right, or around on the left."""
+    (left, top), (x, y) = other, own
+    start, end = top + _HIGH / 2, y + _HIGH / 2
+    if left == x:
+        return f"M{x} {start:g}C{x - 30} {start:g} {x - 30} {end:g} {x} {end:g}"
+    return f"M{left + _BOX} {start:g}L{x} {end:g}"
 
 
 def gantt_svg(facts: Mapping[str, Any]) -> str:
