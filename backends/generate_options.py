@@ -92,6 +92,16 @@ class GenerateOptions:
         """Whether tokens are guessed first, which transformers does for one row at a time."""
         return self.assistant is not None or bool(_DRAFTS & self.plain.keys())
 
+    @property
+    def words(self) -> str:
+        """The options as a person wrote them."""
+        found = dict(self.plain)
+        if self.assistant is not None:
+            found["assistant_model"] = self.assistant
+        if self.continuous is not None:
+            found["continuous"] = self.continuous or True
+        return ", ".join(f"{name}={value!r:.40}" for name, value in found.items())
+
 
 def _check_cache(name: object) -> None:
     if name is None or name in CACHES:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..middleware.errors import BackendError, HeadraceError
 from .decoding.automaton import Matcher, apply_mask, unpack
@@ -99,7 +99,11 @@ class Generating:
             local = self._load()
             tasks = [task for entry in entries for task in self._tasks(entry)]
             for at in range(0, len(tasks), self._max_rows):
-                self.answer(local, tasks[at : at + self._max_rows])
+                some = tasks[at : at + self._max_rows]
+                if live := [task for task in some if not task.is_over]:
+                    self.answer(local, live)
+                for task in some:
+                    task.close(self.options.words)
         except BaseException as error:
             failure = error if isinstance(error, HeadraceError) else self._explain(error)
             for entry in entries:
@@ -145,8 +149,6 @@ class Generating:
                 stopping_criteria=[watch],
                 **self._arguments(local),
             )
-        for task in tasks:
-            task.close(", ".join(f"{k}={v!r:.40}" for k, v in self.options.plain.items()))
 
     def _arguments(self, local: LocalModel) -> dict[str, Any]:
         options = self.options
@@ -212,7 +214,7 @@ class _ByPrefix:
 
         row, masked = self._row, logits[0]
         if row.matcher is not None:
-            matcher = self._at(tuple(ids[0, self._prompt_length :].tolist()))
+            matcher = self._at(tuple(cast("Any", ids[0, self._prompt_length :]).tolist()))
             if matcher is None or matcher.is_finished:
                 return logits.clone()
             masked = apply_mask(matcher.mask(), masked)
@@ -249,7 +251,8 @@ class _Watch:
         """Return for each row whether to stop."""
         import torch
 
-        new = ids[:, self._read :].tolist() if self._follows else []
+        read = ids[:, self._read :] if self._follows else ids[:0]
+        new = cast("list[list[int]]", cast("Any", read).tolist())
         self._read = ids.shape[1]
         for task, tokens in zip(self._tasks, new, strict=False):
             if not task.is_over:

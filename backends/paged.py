@@ -72,12 +72,9 @@ class Paged(Generating):
                 for name in [name for name, task in waiting.items() if task.is_over]:
                     manager.cancel_request(name)
                     del waiting[name]
-        for task in tasks:
-            task.close("continuous batching")
 
     def _take(self, result: Any, waiting: dict[str, Task]) -> None:
-        task = waiting.get(result.request_id) if result is not None else None
-        if task is None:
+        if result is None or (task := waiting.get(result.request_id)) is None:
             return
         if result.error is not None:
             task.entry.end(BackendError(f"continuous batching failed: {result.error!s:.200}"))
@@ -85,4 +82,4 @@ class Paged(Generating):
         new = result.generated_tokens[len(task.row.tokens) :]
         task.act(lambda: task.row.follow(new))
         if result.is_finished() and not task.is_over:
-            task.close("continuous batching")
+            task.close(self.options.words)

@@ -168,6 +168,30 @@ async def test_a_cancelled_row_ends_and_the_others_go_on(
 
 
 @pytest.mark.model
+async def test_a_row_that_is_cancelled_before_its_turn_is_not_read(
+    make: Callable[..., TransformersBackend], shared: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, calls = shared("smollm2", None, None).model, list[Any]()
+    generate = model.generate
+
+    def counted(**options: Any) -> Any:
+        calls.append(options)
+        return generate(**options)
+
+    monkeypatch.setattr(model, "generate", counted, raising=False)
+    backend = make(prompt_lookup_num_tokens=2)
+    jobs = [Job(request) for request in _requests()]
+    finished: list[int] = []
+    async for index, event in backend.generate(jobs):
+        jobs[1].cancelled = True
+        if isinstance(event, Finished):
+            finished.append(index)
+    assert finished == [0]
+    assert len(calls) == 1
+    await backend.close()
+
+
+@pytest.mark.model
 async def test_an_answer_of_nothing_is_an_error(
     make: Callable[..., TransformersBackend], shared: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
