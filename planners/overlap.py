@@ -62,7 +62,8 @@ class Overlap:
 
     def _repeated(self, held: str, same: int) -> int:
         """Return how many characters at the start of the continuation are there already."""
-        if same >= _MIN and same == min(len(held), len(self._before)):
+        is_whole = same == len(self._before)  # begun again, however short it was
+        if is_whole or (same >= _MIN and same == len(held)):
             return same
         longest = min(len(held), len(self._before), _MAX)
         sizes = range(longest, _MIN - 1, -1)

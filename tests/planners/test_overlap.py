@@ -50,3 +50,8 @@ def test_how_the_text_is_cut_does_not_matter(before: str, text: str, data: st.Da
     size = data.draw(st.integers(1, 30))
     whole = continued(before, text, 1000)
     assert continued(before, text, size) == whole
+
+
+def test_a_text_of_one_word_that_begins_again_is_not_doubled() -> None:
+    overlap = Overlap("Sleep")
+    assert overlap.feed("Sleep ") + overlap.feed("gets deeper.") == " gets deeper."
