@@ -248,9 +248,8 @@ def main() -> None:
         for name in ("ours", "ours, race")
         for kind in ("graph", "skeleton")
     }
-    print(
-        "| graph | schedule | speed-up | worst | TTFT, s | gap, s | cut |\n|---|---|---|---|---|---|---|"
-    )
+    print("| graph | schedule | speed-up | worst | TTFT, s | gap, s | cut |")
+    print("|---|---|---|---|---|---|---|")
     for family in FAMILIES:
         graphs = [graph(family, chance) for _ in range(options.graphs // len(FAMILIES))]
         base = [sequential(found) for found in graphs]
@@ -273,8 +272,8 @@ def row(family: str, name: str, found: Sequence[Times], base: Sequence[Times]) -
         statistics.fmean(values) for values in ((t.first for t in found), (t.gap for t in found))
     )
     print(
-        f"| {family} | {name}{mark} | {geomean(ups):.2f} | {min(ups):.2f} | {first:.2f} | {gap:.2f} "
-        f"| {sum(one.is_cut for one in found)} |",
+        f"| {family} | {name}{mark} | {geomean(ups):.2f} | {min(ups):.2f} | {first:.2f} "
+        f"| {gap:.2f} | {sum(one.is_cut for one in found)} |",
         flush=True,
     )
 
