@@ -112,8 +112,10 @@ def num_unpaired(old: Chat, new: Chat) -> int:
 
 def num_same(old: str, new: str) -> int:
     """Return how many characters are the same from the start."""
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(old), len(new)))
+    for at, (a, b) in enumerate(zip(old, new, strict=False)):
+        if a != b:
+            return at
+    return min(len(old), len(new))
 
 
 async def measure(name: str, chats: list[Chat], counter: TokenCounter, **options: Any) -> None:

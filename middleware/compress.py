@@ -61,9 +61,10 @@ class Compress(Transform):
     ``rates`` gives a role its own rate, ``{"system": 0.8, "tool": 0.3}``, from the next user turn
     on, or rates by age, ``{"tool": {0: 0.5, 4: 0.2}}``: half at once, a fifth when four
     user turns have come after. With ``every``, ages count the model's calls instead, in blocks of
-    so many: for agents, which use many tools in one user turn. Messages that ask for tools stay as they are, ids too; a tool's JSON
-    stays JSON with all its records (``json`` says otherwise by key), its logs are folded (not
-    with ``fold=False``). ``tools`` is the rate for the descriptions in tool schemas.
+    so many: for agents, which use many tools in one user turn. Messages that ask for tools stay as
+    they are, ids too; a tool's JSON stays JSON with all its records (``json`` says otherwise by
+    key), its logs are folded (not with ``fold=False``). ``tools`` is the rate for the descriptions
+    in tool schemas.
 
     With ``stable``, the default but for ``target_tokens``, a message is compressed alone, without
     the question, so that it becomes the same bytes whatever follows, and an engine's prefix cache

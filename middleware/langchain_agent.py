@@ -107,6 +107,8 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _shorter(
         self, request: ModelRequest[Any]
     ) -> tuple[ModelRequest[Any], StageReport | None]:
+        if self._retrieves and any(self._is_anothers(tool) for tool in request.tools):
+            raise InvalidRequest(f"a tool called {recall.NAME!r} is there already; rename it")
         if not request.messages:
             return request, None
         before = Request(tuple(from_langchain(message) for message in request.messages))
@@ -125,6 +127,10 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
                 new = recall.marked(old, new, count)
             messages.append(given if new.parts == old.parts else with_content(given, new))
         return request.override(messages=messages), row
+
+    def _is_anothers(self, tool: BaseTool | dict[str, Any]) -> bool:
+        is_called_so = isinstance(tool, BaseTool) and tool.name == recall.NAME
+        return is_called_so and all(tool is not ours for ours in self.tools)
 
 
 def _told(answer: Answer, row: StageReport | None) -> Answer:

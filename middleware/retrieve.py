@@ -75,9 +75,9 @@ def original(messages: Sequence[Message], call_id: str) -> str:
 def marked(old: Message, new: Message, count: Callable[[str], int]) -> Message:
     """Return a shortened tool result with the id under which the whole of it can be had.
 
-    Text gets a last line, a JSON object a key ``"shortened"``; a JSON list stays as it is, since an
-    item more would be a false one. Where the marker takes the place that was saved, the whole
-    result comes back.
+    Text gets a last line, a JSON object a key ``"shortened"``; JSON lists and JSON Lines stay as
+    they are, since an item more would be a false one. Where the marker takes the place that was
+    saved, the whole result comes back.
     """
     call_id = new.fields.get("tool_call_id")
     if new.parts == old.parts or not isinstance(call_id, str):
@@ -93,12 +93,21 @@ def _with_marker(text: str, call_id: str) -> str:
     try:
         value: Any = json.loads(text)
     except ValueError:
+        if _is_json(text.split("\n", 1)[0]):  # JSON Lines
+            return text
         return f'{text}\n[shortened; {NAME}(call_id="{call_id}") returns all of it]'
     if not isinstance(value, dict) or KEY in value:
         return text
     end = text.rindex("}")
     comma = ", " if value else ""
     return f"{text[:end].rstrip()}{comma}{json.dumps(KEY)}: {json.dumps(call_id)}{text[end:]}"
+
+
+def _is_json(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), (dict, list))
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,7 @@ class Retrieve:
     more tool, ``retrieve``; what it asks of that is answered here, from the chat as the caller sent
     it, and the model is called again, ``max_rounds`` times at most: the caller sees neither the
     tool nor the calls. Calls of other tools in the same answer go to the caller, and those of
-    ``retrieve`` beside them are dropped. Usage is the sum of all calls.
+    ``retrieve`` beside them are dropped. Text and usage are those of all calls together.
 
     Raises InvalidRequest where the caller has a tool of that name.
     """
@@ -132,7 +141,7 @@ class Retrieve:
         extra = {**request.sampling.extra, "tools": [*tools, TOOL]}
         whole = replace(request, sampling=replace(request.sampling, extra=extra))
         sent = await self._shortened(whole)
-        spent, asked = Usage(num_calls=0), 0
+        spent, asked, text = Usage(num_calls=0), 0, ""
         while True:
             async with aclosing(call_next(sent)) as events:
                 response: Response | None = None
@@ -144,6 +153,7 @@ class Retrieve:
             if response is None:
                 return
             spent += response.usage
+            text += response.text
             ours = [call for call in response.tool_calls if call.name == NAME]
             others = tuple(call for call in response.tool_calls if call.name != NAME)
             if not ours or others or asked == self.max_rounds:
@@ -156,6 +166,7 @@ class Retrieve:
         yield Finished(
             replace(
                 response,
+                text=text,
                 tool_calls=others,
                 usage=spent,
                 finish_reason="stop" if reason == "tool_calls" and not others else reason,
@@ -218,10 +229,10 @@ def _answer(messages: Sequence[Message], call: ToolCall) -> Message:
     return Message("tool", (Text(text),), {"tool_call_id": call.id})
 
 
-def _name(tool: Mapping[str, Any]) -> object:
-    function: object = tool.get("function")
-    return (
-        cast("Mapping[str, object]", function).get("name")
-        if isinstance(function, Mapping)
-        else None
-    )
+def _name(tool: object) -> object:
+    function = cast("Mapping[str, object]", tool).get("function") if _is_object(tool) else None
+    return cast("Mapping[str, object]", function).get("name") if _is_object(function) else None
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, Mapping)

@@ -113,7 +113,8 @@ async def test_an_async_run_gives_the_same() -> None:
 def test_a_pipeline_is_written_and_read() -> None:
     text = pipeline().dumps()
     assert f"{MODULE}.HeadraceCompressor" in text
-    assert Pipeline.loads(text, allowed_modules=[MODULE]).get_component("headrace").rate == 0.3
+    read: Any = Pipeline.loads(text, allowed_modules=[MODULE]).get_component("headrace")
+    assert read.to_dict() == HeadraceCompressor(rate=0.3).to_dict()
 
 
 @pytest.mark.model

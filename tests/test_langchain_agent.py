@@ -248,6 +248,20 @@ def test_the_model_can_ask_for_what_was_cut() -> None:
     assert is_paired(model._sent[-1])
 
 
+@tool
+def retrieve(part: int) -> str:
+    """Return something else."""
+    return "other"
+
+
+def test_a_tool_of_the_callers_with_that_name_is_refused() -> None:
+    agent: Any = create_agent(
+        scripted(), [retrieve], middleware=[HeadraceMiddleware(retrieve=True)]
+    )
+    with pytest.raises(InvalidRequest, match="rename"):
+        agent.invoke({"messages": [HumanMessage(TASK)]})
+
+
 async def test_async_streaming_and_sync_send_the_same() -> None:
     sent: list[Any] = []
     for way in ("invoke", "ainvoke", "astream"):

@@ -83,11 +83,11 @@ async def run(
 
 
 async def test_the_model_gets_the_whole_result_and_the_caller_only_the_answer() -> None:
-    engine = Engine(answer("", asks("a")), answer("Section 3 does."))
+    engine = Engine(answer("Wait. ", asks("a")), answer("Section 3 does."))
     events, response = await run(engine)
-    assert events == [TextDelta("Section 3 does.")]
+    assert events == [TextDelta("Wait. "), TextDelta("Section 3 does.")]
     assert (response.text, response.tool_calls, response.finish_reason) == (
-        "Section 3 does.",
+        "Wait. Section 3 does.",
         (),
         "stop",
     )
@@ -150,6 +150,14 @@ def test_a_marker_that_costs_more_than_was_saved_is_not_written() -> None:
     new = Message.from_dict({"role": "tool", "tool_call_id": "a", "content": "one two three"})
     assert marked(old, new, lambda text: len(text.split())) == old
     assert marked(old, old, len) == old
+
+
+def test_json_lines_and_lists_get_no_marker() -> None:
+    row = json.dumps(RECORD)
+    for text in (f"{row}\n{row}", f"[{row}]"):
+        old = Message.from_dict({"role": "tool", "tool_call_id": "a", "content": text + " " * 99})
+        new = Message.from_dict({"role": "tool", "tool_call_id": "a", "content": text})
+        assert marked(old, new, len) == new
 
 
 def test_an_id_that_was_used_twice_gives_both_results() -> None:
