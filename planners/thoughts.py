@@ -11,7 +11,7 @@ class Thoughts:
     A block that never ends is all there is: the text is then empty.
 
     >>> thoughts = Thoughts()
-    >>> thoughts.feed("<thi") + thoughts.feed("nk>Hm.</think>\\n") + thoughts.feed("Yes.")
+    >>> thoughts.feed("<thi") + thoughts.feed("nk>Hm.</think>\n") + thoughts.feed("Yes.")
     'Yes.'
     """
 
