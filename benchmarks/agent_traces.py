@@ -107,7 +107,7 @@ def what_broke(old: Any, new: Any) -> str | None:
 def num_unpaired(old: Chat, new: Chat) -> int:
     """Count messages whose role, calls, ids or names are not what they were."""
     bare = [[{k: v for k, v in m.items() if k != "content"} for m in chat] for chat in (old, new)]
-    return abs(len(old) - len(new)) + sum(a != b for a, b in zip(*bare, strict=False))
+    return abs(len(old) - len(new)) + sum(bool(a != b) for a, b in zip(*bare, strict=False))
 
 
 def num_same(old: str, new: str) -> int:

@@ -20,6 +20,7 @@ pytest.importorskip("langchain", reason="pip install 'headrace[langchain]'")
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import SimpleChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatResult
@@ -27,6 +28,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
 from pydantic import PrivateAttr
 
+import headrace
 from headrace import InvalidRequest
 from headrace.middleware.langchain_agent import HeadraceMiddleware
 
@@ -347,3 +349,43 @@ def test_other_middleware_sees_the_same_system_message() -> None:
 def test_wrong_options_are_said_when_it_is_made(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidRequest, match=says):
         HeadraceMiddleware(**options)
+
+
+class Small(SimpleChatModel):
+    """The small model in process, as a chat model; it is never asked to call tools."""
+
+    _prompts: list[str] = PrivateAttr(default_factory=list[str])
+
+    @property
+    def _llm_type(self) -> str:
+        return "small"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
+        return self
+
+    def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
+        self._prompts.append("\n".join(str(message.content) for message in messages))
+        return headrace.generate(self._prompts[-1], plan="off", max_tokens=40).text
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_a_real_model_answers_from_a_shorter_result() -> None:
+    found = (
+        "Viktor Kaplan, who as it happens came from Austria, patented a turbine in 1913. "
+        "It was, as everybody knows by now, of very great use to a large number of people."
+    )
+    model = Small()
+    agent: Any = create_agent(model, [read], middleware=[HeadraceMiddleware(results={0: 0.7})])
+    call = {"name": "read", "args": {"part": 0}, "id": "a"}
+    state = agent.invoke(
+        {
+            "messages": [
+                AIMessage("", tool_calls=[call]),
+                ToolMessage(found, tool_call_id="a"),
+                HumanMessage("When did Kaplan patent his turbine?"),
+            ]
+        }
+    )
+    assert "1913" in state["messages"][-1].content
+    assert found not in model._prompts[0]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .middleware.queueing import Order
     from .middleware.report import Report, StageReport
     from .middleware.rerank import Rerank
+    from .middleware.retrieve import Retrieve
     from .middleware.sdk import (
         compress,
         compress_documents,
@@ -95,6 +96,7 @@ __all__ = [
     "Request",
     "Rerank",
     "Response",
+    "Retrieve",
     "Sampling",
     "StageReport",
     "Summarise",
@@ -141,6 +143,7 @@ _HOMES = {
     "middleware.report": "Report StageReport",
     "middleware.queueing": "Order",
     "middleware.rerank": "Rerank",
+    "middleware.retrieve": "Retrieve",
     "middleware.sdk": "compress compress_documents compress_tools generate rerank stream_objects",
     "middleware.summarise": "Summarise",
     "middleware.template": "template",
