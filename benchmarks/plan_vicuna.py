@@ -66,10 +66,13 @@ class Run:
     @property
     def answer_tokens(self) -> int:
         """Tokens of the answer itself, without the plan and what was given up."""
-        row = self.response.report.stage("plan")
-        nodes = row.details.get("nodes") if row is not None else None
-        total = sum(node["tokens"] for node in nodes) if nodes else 0
-        return total or self.response.usage.completion_tokens
+        row, spent = self.response.report.stage("plan"), self.response.usage.completion_tokens
+        if row is None or not row.details.get("nodes"):
+            return spent
+        parts = sum(node["tokens"] for node in row.details["nodes"])
+        if row.decision.startswith(("no plan", "one plain")):
+            return max(spent - row.details["plan_tokens"] - parts, 1)
+        return max(parts, 1)
 
 
 def questions(folder: Path, most: int) -> list[tuple[str, str]]:
