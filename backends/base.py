@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..middleware.errors import HeadraceError
@@ -39,12 +39,34 @@ class Capabilities:
     has_prefix_cache: bool = False
 
 
-@dataclass(slots=True)
 class Job:
     """A request in an engine's hands. ``cancelled`` is set once, when nobody waits any more."""
 
-    request: Request
-    cancelled: bool = field(default=False, compare=False)
+    __slots__ = ("_is_cancelled", "_watchers", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._is_cancelled = False
+        self._watchers: list[Callable[[], object]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits any more; it never becomes false again."""
+        return self._is_cancelled
+
+    @cancelled.setter
+    def cancelled(self, value: bool) -> None:
+        if value and not self._is_cancelled:
+            self._is_cancelled = True
+            for watcher in self._watchers:
+                watcher()
+
+    def watch(self, watcher: Callable[[], object]) -> None:
+        """Call ``watcher`` when the job is cancelled, in the thread that cancels it."""
+        if self._is_cancelled:
+            watcher()
+        else:
+            self._watchers.append(watcher)
 
 
 class Backend(Protocol):

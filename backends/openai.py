@@ -21,7 +21,6 @@ from .openai_urls import normalize_base_url, shown_url
 Outcome = tuple[int, Event | HeadraceError]
 
 _SHARES_PREFIXES = ("vllm", "sglang")  # in blocks for all requests; llama-server: a cache a slot
-_POLL_SECONDS = 0.1  # how soon a cancelled job is noticed
 _OURS = frozenset({"stream", "stream_options", "model", "messages"})
 
 
@@ -100,16 +99,12 @@ class OpenAIBackend:
         """Answer each job with a request of its own; see ``Backend.generate``."""
         outcomes: asyncio.Queue[Outcome | None] = asyncio.Queue()
         tasks = [asyncio.create_task(self._answer(i, j, outcomes)) for i, j in enumerate(batch)]
+        for job, task in zip(batch, tasks, strict=True):
+            job.watch(task.cancel)
         num_open = len(tasks)
         try:
             while num_open:
-                for job, task in zip(batch, tasks, strict=True):
-                    if job.cancelled:
-                        task.cancel()
-                try:
-                    outcome = await asyncio.wait_for(outcomes.get(), _POLL_SECONDS)
-                except TimeoutError:
-                    continue
+                outcome = await outcomes.get()
                 if outcome is None:
                     num_open -= 1
                 elif not batch[outcome[0]].cancelled:

@@ -39,7 +39,6 @@ Outcome = tuple[int, Event | HeadraceError]
 
 DEFAULT_MAX_TOKENS = 512
 _ENFORCED = CORE | {"minLength", "maxLength"}
-_POLL_SECONDS = 0.1  # how soon a cancelled job is noticed
 _KINDS: frozenset[ConstraintKind] = frozenset(
     {"json_schema", "regex", "choice", "grammar", "template"}
 )
@@ -98,16 +97,12 @@ class VLLMBackend:
         """Answer each job with a request of its own; see ``Backend.generate``."""
         outcomes: asyncio.Queue[Outcome | None] = asyncio.Queue()
         tasks = [asyncio.create_task(self._answer(i, j, outcomes)) for i, j in enumerate(batch)]
+        for job, task in zip(batch, tasks, strict=True):
+            job.watch(task.cancel)
         num_open = len(tasks)
         try:
             while num_open:
-                for job, task in zip(batch, tasks, strict=True):
-                    if job.cancelled:
-                        task.cancel()
-                try:
-                    outcome = await asyncio.wait_for(outcomes.get(), _POLL_SECONDS)
-                except TimeoutError:
-                    continue
+                outcome = await outcomes.get()
                 if outcome is None:
                     num_open -= 1
                 elif not batch[outcome[0]].cancelled:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from .check import dangling_reference, strict_json
-from .errors import HeadraceError, InvalidRequest
+from .errors import HeadraceError, InvalidRequest, UnsupportedConstraint
 from .types import Constraint
 
 
@@ -80,6 +80,10 @@ def regex(pattern: str) -> Constraint:
         raise InvalidRequest(f"{pattern!r:.80} cannot be a constraint: {error}") from None
     except engine.error as error:
         raise InvalidRequest(f"{pattern!r:.80} is no regular expression: {error}") from None
+    except RecursionError:
+        raise UnsupportedConstraint(
+            f"{pattern!r:.60} has too many groups in one another; simplify it"
+        ) from None
     if not pattern:
         raise InvalidRequest("the regular expression is empty; nothing could be written")
     return Constraint("regex", pattern, str)

@@ -76,8 +76,8 @@ class Dispatcher:
         if not self.backends:
             raise InvalidRequest("a dispatcher needs at least one engine, got none")
         self.backend = self.backends[0]
-        if hedge is not None and hedge <= 0:
-            raise InvalidRequest(f"hedge is a number of seconds above 0, got {hedge}")
+        if hedge is not None and not _is_positive(hedge):
+            raise InvalidRequest(f"hedge is a number of seconds above 0, got {hedge!r:.40}")
         self._options = Options(window, max_queue, retries, order or Order(), breaker, resend)
         self._hedge = hedge
         self._coalesce = coalesce
@@ -180,23 +180,30 @@ class Dispatcher:
     async def _hedged(
         self, lanes: Sequence[Lane], request: Request, deadline: float | None, seconds: float
     ) -> AsyncGenerator[Event, None]:
-        """Ask in order, and after so many seconds also in the order that begins with the next."""
+        """Ask the first engine, and after so many seconds, or when it fails, the others."""
         events = hedged(
-            lambda: self._in_order(lanes, request, deadline),
-            lambda: self._in_order((*lanes[1:], lanes[0]), request, deadline),
+            lambda: self._in_order(lanes[:1], request, deadline, is_last=len(lanes) == 1),
+            lambda: self._in_order(lanes[1:] or lanes, request, deadline),
             seconds,
+            _none_answered if len(lanes) > 1 else None,
         )
         async with aclosing(events) as stream:
-            async for event, num_asked in stream:
-                yield _told(event, "two were asked", {"hedged": True}) if num_asked > 1 else event
+            async for event, is_hedged, failed in stream:
+                event = _with_failures(event, failed)
+                yield _told(event, "two were asked", {"hedged": True}) if is_hedged else event
 
     async def _in_order(
-        self, lanes: Sequence[Lane], request: Request, deadline: float | None
+        self,
+        lanes: Sequence[Lane],
+        request: Request,
+        deadline: float | None,
+        *,
+        is_last: bool = True,
     ) -> AsyncGenerator[Event, None]:
-        """Ask one engine after the other, until one begins to answer."""
+        """Ask one engine after the other, until one begins to answer; ``is_last``: no more come."""
         failures: list[HeadraceError] = []
         for number, lane in enumerate(lanes, 1):
-            events = lane.answer(request, deadline, is_last=number == len(lanes))
+            events = lane.answer(request, deadline, is_last=is_last and number == len(lanes))
             try:
                 first = await anext(events)
             except (BackendError, ModelUnavailable, UnsupportedConstraint) as error:
@@ -210,6 +217,10 @@ class Dispatcher:
                 await events.aclose()
             return
         raise _none_answered(failures)
+
+
+def _is_positive(number: Any) -> bool:
+    return type(number) in (int, float) and 0 < number < float("inf")
 
 
 def _with_failures(event: Event, failures: Sequence[HeadraceError]) -> Event:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import InvalidRequest
+from .errors import HeadraceError, InvalidRequest, UnsupportedConstraint
 from .gbnf import is_gbnf, lark_of
 from .types import Constraint
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
+MAX_CHAIN = 500  # rules, one behind the other; llguidance recurses and ends the process at 2,000
 _EOS = 256
+_PARTS = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|/(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\\n])+/|//[^\n]*|%[a-z]+'
+    r"|(?P<defined>[A-Za-z_]\w*)(?:\.\d+|\[[^\]\n]*\])?\s*:|(?P<used>[A-Za-z_]\w*)"
+)
 _CACHED = 64
 
 
@@ -32,9 +38,13 @@ def grammar(text: str | Path) -> Constraint:
         return _from_file(text)
     if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest(f"a grammar is a text in Lark or GBNF, got {text!r:.60}")
+    text = text.removeprefix("\ufeff")
+    if not is_gbnf(text) and "::=" in text and not re.search(r"(?m)^\s*[?!]?start\b.*:", text):
+        raise InvalidRequest("a GBNF grammar begins with the rule root ::= ...; it has none")
     lark = lark_of(text) if is_gbnf(text) else text
+    _check_chain(lark)
     if error := _template(lark).get_error():
-        raise InvalidRequest(f"the grammar cannot be read: {_first_line(error)}")
+        raise _unread(error)
     return Constraint("grammar", lark, str)
 
 
@@ -43,9 +53,10 @@ def num_valid(lark: str, text: str) -> tuple[int, bool]:
 
     Raises InvalidRequest for a grammar that cannot be read.
     """
+    _check_chain(lark)
     matcher = _template(lark).deep_copy()
     if error := matcher.get_error():
-        raise InvalidRequest(f"the grammar cannot be read: {_first_line(error)}")
+        raise _unread(error)
     data = text.encode("utf-8", "surrogatepass")
     taken = matcher.try_consume_tokens([*data])
     whole = data[:taken].decode("utf-8", "ignore")
@@ -83,13 +94,13 @@ def _template(lark: str) -> LLMatcher:
     from llguidance import LLMatcher
 
     try:
-        return LLMatcher(_bytes(), LLMatcher.grammar_from_lark(lark), log_level=0)
+        return LLMatcher(byte_tokenizer(), LLMatcher.grammar_from_lark(lark), log_level=0)
     except (ValueError, OverflowError) as error:
         raise InvalidRequest(f"the grammar cannot be read: {error!s:.160}") from None
 
 
 @lru_cache(maxsize=1)
-def _bytes() -> LLTokenizer:
+def byte_tokenizer() -> LLTokenizer:
     """Return a tokenizer whose tokens are the bytes: a check needs no model's."""
     from llguidance import LLTokenizer, TokenizerWrapper
 
@@ -103,6 +114,40 @@ def _bytes() -> LLTokenizer:
             return [*data]
 
     return LLTokenizer(TokenizerWrapper(Bytes()), n_vocab=_EOS + 1)
+
+
+@lru_cache(maxsize=_CACHED)
+def _check_chain(lark: str) -> None:
+    """Raise UnsupportedConstraint when rules lead too deep, each followed the first time."""
+    uses: dict[str, list[str]] = {}
+    rule: list[str] = []
+    for found in _PARTS.finditer(lark):
+        if found["defined"]:
+            rule = uses.setdefault(found["defined"], [])
+        elif found["used"]:
+            rule.append(found["used"])
+    seen: set[str] = set()
+    stack = [iter(("start",))]
+    while stack:
+        if len(stack) > MAX_CHAIN:
+            raise UnsupportedConstraint(
+                f"the grammar's rules lead {MAX_CHAIN} deep, one behind the other; simplify it"
+            )
+        name = next(stack[-1], None)
+        if name is None:
+            stack.pop()
+        elif name in uses and name not in seen:
+            seen.add(name)
+            stack.append(iter(uses[name]))
+
+
+def _unread(error: str) -> HeadraceError:
+    """Return what llguidance's error means, without its own words where they mean nothing."""
+    if "NoExtensionBias" in error or "empty" in error.lower():
+        return InvalidRequest("the grammar has no sentence: nothing fits it")
+    if "panic" in error:
+        return UnsupportedConstraint("the grammar is too large for its compiler; simplify it")
+    return InvalidRequest(f"the grammar cannot be read: {_first_line(error)}")
 
 
 def _first_line(message: str) -> str:

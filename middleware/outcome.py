@@ -35,7 +35,7 @@ def parsed(response: Response, constraint: Constraint) -> Any:
     problem = broken(text, constraint)
     is_whole = enforced.was_closed or _is_whole(text, constraint)
     if response.finish_reason == "length" and not is_whole:
-        raise truncated(response, constraint)
+        raise truncated(response, constraint, fits=problem is None)
     if problem and response.finish_reason == "content_filter":
         raise BackendError(
             f"the engine's content filter ended the answer before the {constraint.kind} was "

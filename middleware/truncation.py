@@ -21,18 +21,24 @@ _NAMED = 4
 _KEYWORDS = ("$ref", "allOf", "items", "prefixItems", "properties", "required")
 
 
-def truncated(response: Response, constraint: Constraint) -> Truncated:
-    """Return the error for an answer that reached its limit of tokens before it was complete."""
+def truncated(response: Response, constraint: Constraint, *, fits: bool) -> Truncated:
+    """Return the error for an answer that reached its limit of tokens before it was complete.
+
+    ``fits``: what there is keeps the constraint, but longer answers that begin so do, too.
+    """
     text = valid_prefix(response.text, constraint)
     hint = ""
-    if constraint.kind == "json_schema" and "additionalProperties" not in constraint.spec:
+    is_open = constraint.kind == "json_schema" and "additionalProperties" not in constraint.spec
+    if is_open and text.lstrip().startswith("{"):
         hint = ', or close the schema with "additionalProperties": false'
     lacks = _lacks(text, constraint)
     if response.enforced is not None and response.enforced.level == "none":
         hint += "; the engine was only asked in words, it cannot enforce this"
+    how = f"before the {constraint.kind} was complete{f' (it lacks {lacks})' if lacks else ''}"
+    if fits:
+        how = f"where the {constraint.kind} could have gone on"
     return Truncated(
-        f"the output was cut after {response.usage.completion_tokens} tokens, before the "
-        f"{constraint.kind} was complete{f' (it lacks {lacks})' if lacks else ''}; raise "
+        f"the output was cut after {response.usage.completion_tokens} tokens, {how}; raise "
         f"max_tokens{hint} (.text of this error is what there is)",
         text=text,
     )

@@ -8,7 +8,7 @@ the way. (Other engines cut: no library has this; a greedy way closed 95 % of ra
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _LONGEST = 4096  # tokens of a way that is looked for
 _FEW = 64
 _DEEP, _MANY = 4, 100  # tokens and places of a search for where a quote may come
+_TRIES, _ALIKE = 1_000, 8  # steps and like places of a search for any end at all
 _TIGHT = 32  # tokens of slack under which every token is checked
 
 
@@ -53,6 +54,9 @@ class ClosingOrder:
             False: [token for token in closers if not texts[token].startswith(b'"')],
         }
         self._kinds = _single(texts)
+        # All marks and breaks; of letters and digits, which are mostly alike, a few.
+        self._signs = [token for kind in self._kinds[:-1] for token in kind[:2]]
+        self._signs += [*self._kinds[-1], *(at for at, text in enumerate(texts) if text == b"\n")]
 
     def way(self, matcher: Matcher, limit: int, is_json: bool = False) -> list[int] | None:
         """Return tokens that complete the answer, None when ``limit`` are not enough.
@@ -61,16 +65,23 @@ class ClosingOrder:
         """
         if limit <= 0 or matcher.is_complete:
             return [] if matcher.is_complete else None
-        way = self._way(matcher, limit, is_json=True)
-        return way if way is not None or is_json else self._way(matcher, limit, is_json=False)
+        if is_json:
+            return self._way(matcher, limit, is_json=True)
+        return (
+            self._searched(matcher, limit)
+            or self._way(matcher, limit, is_json=True, is_deep=False)
+            or self._way(matcher, limit, is_json=False)
+        )
 
-    def _way(self, matcher: Matcher, limit: int, is_json: bool) -> list[int] | None:
+    def _way(
+        self, matcher: Matcher, limit: int, is_json: bool, is_deep: bool = True
+    ) -> list[int] | None:
         matcher = matcher.copy()
         way: list[int] = []
         try:
             while not matcher.is_complete:
                 tokens: Sequence[int] = matcher.forced() or self._next(
-                    matcher, None if is_json else len(way), way
+                    matcher, None if is_json else len(way), way, is_deep
                 )
                 if not tokens:
                     return None
@@ -83,7 +94,41 @@ class ClosingOrder:
             return None
         return way
 
-    def _next(self, matcher: Matcher, turn: int | None, way: Sequence[int]) -> Sequence[int]:
+    def _searched(self, matcher: Matcher, limit: int) -> list[int] | None:
+        """Return the fewest signs that complete the answer, None when none were found soon.
+
+        Places after which the same signs may come are mostly the same: a few of them are enough.
+        """
+        seen: Counter[tuple[int, ...]] = Counter()
+        places: deque[tuple[Matcher, list[int]]] = deque([(matcher.copy(), [])])
+        num_tries = 0
+        while places:
+            here, way = places.popleft()
+            while forced := here.forced():
+                for token in forced:
+                    here.advance(token)
+                way += forced
+            if here.is_complete:
+                return way if len(way) <= limit else None
+            mask = here.mask()
+            signs = tuple(token for token in self._signs if _is_allowed(mask, token))
+            seen[signs] += 1
+            if seen[signs] > _ALIKE or len(way) >= limit:
+                continue
+            for token in signs:
+                num_tries += 1
+                if num_tries > _TRIES:
+                    return None
+                after = here.copy()
+                after.advance(token)
+                if after.is_complete:
+                    return [*way, token]
+                places.append((after, [*way, token]))
+        return None
+
+    def _next(
+        self, matcher: Matcher, turn: int | None, way: Sequence[int], is_deep: bool
+    ) -> Sequence[int]:
         """Return one token or a few that lead towards the end, none when nothing is allowed."""
         mask = matcher.mask()
         token = self._first(mask, turn)
@@ -92,7 +137,7 @@ class ClosingOrder:
         if turn is not None or self._may_close(mask):
             return (token,)
         # Text that may not end yet: a pattern or a format could go on with it for ever.
-        if found := self._found(matcher):
+        if is_deep and (found := self._found(matcher)):
             return found
         new = (one for one in self._kinds[-1] if one not in way and _is_allowed(mask, one))
         return (next(new, token),)
@@ -232,8 +277,8 @@ def _rank_outside(text: bytes) -> tuple[int, int]:
         return 3, len(text)
     if text == b",":  # before digits: it ends a number that could go on
         return 4, 0
-    if _is_of(text, b"0123456789"):
-        return 5, len(text)
+    if _is_of(text, b"0123456789"):  # zeros last: 0.000... is never above 0
+        return 5, 2 * len(text) + text.startswith(b"0")
     return (6 if text.strip() else 7), len(text)
 
 

@@ -210,12 +210,31 @@ class Node:
                     out[keyword] = plain(value)
                 else:
                     self.leave(keyword)
+        self._strict_wholes(out)
         if (step := self.node.get("multipleOf")) is not None:
             is_small = 1e-9 <= step <= 1e9 and _significant(step) <= MAX_STEP
             if is_small and not self.owner.relax.multiples:
                 out["multipleOf"] = plain(step)
             else:
                 self.leave("multipleOf")
+
+    def _strict_wholes(self, out: dict[str, Any]) -> None:
+        """Leave a strict whole bound whose other bound is less than 1 away.
+
+        llguidance takes the bound itself there: 0 for numbers above 0 and up to 0.5.
+        """
+        for strict, weak, others, sign in (
+            ("exclusiveMinimum", "minimum", ("maximum", "exclusiveMaximum"), 1),
+            ("exclusiveMaximum", "maximum", ("minimum", "exclusiveMinimum"), -1),
+        ):
+            bound = out.get(strict)
+            if bound is None or bound != int(bound):
+                continue
+            if any(0 <= sign * (out[one] - bound) < 1 for one in others if one in out):
+                del out[strict]
+                own = [bound, *([out[weak]] if weak in out else [])]
+                out[weak] = max(own) if sign > 0 else min(own)
+                self.leave(strict)
 
     def _arrays(self, out: dict[str, Any]) -> bool:
         node, owner = self.node, self.owner

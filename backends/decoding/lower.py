@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
+from .chains import check_chain
 from .drafts import DRAFTS
 from .keywords import Node, Schema, escaped
 
@@ -74,6 +75,7 @@ class Lowering:
             name, contents, within, pointer = self._waiting.pop()
             self.definitions[name] = self.schema(contents, within, pointer, 0)
         self.definitions.update(dict.fromkeys(self.relax.empty & self.definitions.keys(), False))
+        check_chain(top, self.definitions)
         # Copies before any of them is put in place: definitions may be options of one another.
         inlined = [[deepcopy(self._inlined(one)) for one in options] for options in self._options]
         for options, copies in zip(self._options, inlined, strict=True):

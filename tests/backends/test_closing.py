@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace import constraint
+from headrace import constraint, grammar
 from headrace.backends import TransformersBackend
 from headrace.backends.decoding.automaton import Compiler, unpack
 from headrace.backends.decoding.closing import Closing, ClosingOrder
@@ -60,7 +60,7 @@ def wander(
     """Write tokens by lot; returns them, whether it is complete, and whether it was closed."""
     lot = random.Random(seed)
     matcher = compiler.matcher(held)
-    closing = Closing(order, frozenset({2}))
+    closing = Closing(order, frozenset({2}), is_json=held.kind == "json_schema")
     tokens: list[int] = []
     while len(tokens) < limit and not matcher.is_finished:
         allowed = unpack(matcher.mask(), 49152).nonzero()[0].tolist()
@@ -75,7 +75,7 @@ def wander(
 def test_whatever_is_written_ends_valid_where_a_short_way_exists(
     local: LocalModel, order: ClosingOrder, held: Constraint
 ) -> None:
-    shortest = order.way(local.compiler.matcher(held), 500)
+    shortest = order.way(local.compiler.matcher(held), 500, held.kind == "json_schema")
     assert shortest is not None
     stepped_in = 0
     for seed in range(40):
@@ -107,17 +107,20 @@ def test_a_way_is_found_out_of_free_text_too(local: LocalModel, order: ClosingOr
         {"type": "string", "format": "uuid"},
         {"type": "string", "pattern": "^[0-9]+[A-Z]{2}#$"},
         {"type": "number", "multipleOf": 0.5, "minimum": 10},
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "number", "exclusiveMaximum": -0.5, "minimum": -2},
+        {"type": "integer", "minimum": 2000, "maximum": 2500},
     ],
     ids=str,
 )
-def test_patterns_and_formats_are_closed_too(
+def test_patterns_formats_and_bounds_are_closed_too(
     local: LocalModel, order: ClosingOrder, given: dict[str, Any]
 ) -> None:
     held = constraint(
         {"properties": {"d": given}, "required": ["d"], "additionalProperties": False}
         | {"type": "object"}
     )
-    way = order.way(local.compiler.matcher(held), 60)
+    way = order.way(local.compiler.matcher(held), 60, is_json=True)
     assert way is not None
     assert violation(local.decode(way), held) is None
     tokens, is_complete, _ = wander(local.compiler, order, held, len(way) + 6, 1)
@@ -224,3 +227,28 @@ def test_a_number_ends_where_the_next_key_must_come(
     assert way is not None
     assert violation(begun + local.decode(way), held) is None
     assert (begun + local.decode(way)).startswith(begun + ",")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ('root ::= num "=" num "\\n"\nnum ::= [0-9]+', "12=3"),
+        ('root ::= num ([-+*/] num)* "=" num\nnum ::= [0-9]+', "1+2"),
+        ('start: num "=" num "\\n"\nnum: /[0-9]+/', ""),
+        (r'''root ::= (expr "=" ws term "\n")+
+expr ::= term ([-+*/] term)*
+term ::= [a-z]+ ws | [0-9]+ ws | "(" ws expr ")" ws
+ws ::= [ \t\n]*''', "(1+2"),
+    ],
+    ids=["line break", "marks", "lark", "nested"],
+)  # fmt: skip
+def test_grammars_are_closed_by_few_signs(
+    local: LocalModel, order: ClosingOrder, text: str, written: str
+) -> None:
+    held = grammar(text)
+    matcher = local.compiler.matcher(held)
+    for token in local.compiler.tokens_of(written.encode()):
+        matcher.advance(token)
+    way = order.way(matcher, 6)
+    assert way is not None
+    assert violation(written + local.decode(way), held) is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -55,6 +56,18 @@ def wide(properties: int) -> dict[str, Any]:
     return {"properties": {f"p{at}": {"type": "string"} for at in range(properties)}}
 
 
+def chain(length: int, link: Callable[[dict[str, str]], Any]) -> Any:
+    names = [link({"$ref": f"#/$defs/r{at + 1}"}) for at in range(length)]
+    defs = {f"r{at}": one for at, one in enumerate([*names, {"type": "null"}])}
+    return {"$defs": defs, "$ref": "#/$defs/r0"}
+
+
+def rules(length: int) -> str:
+    """Write a grammar whose rules lead one into the next."""
+    lines = [f'r{at}: r{at + 1} | "{at}"' for at in range(length)]
+    return "\n".join(["start: r0", *lines, f'r{length}: "z"'])
+
+
 RECURSION = {
     "$defs": {
         f"n{i}": {"properties": {f"c{j}": {"$ref": f"#/$defs/n{j}"} for j in range(8)}}
@@ -88,6 +101,9 @@ SCHEMAS: dict[str, Any] = {
         | {"d40": {"type": "null"}},
         "$ref": "#/$defs/d0",
     },
+    "chain": chain(1500, lambda ref: {"properties": {"a": ref}, "required": ["a"]}),
+    "chain-alone": chain(3000, lambda ref: ref),
+    "chain-short": chain(300, lambda ref: {"properties": {"a": ref}, "required": ["a"]}),
 }
 CONSTRAINTS: list[tuple[str, str, Any]] = [
     *((name, "json_schema", json.dumps(given)) for name, given in SCHEMAS.items()),
@@ -99,6 +115,7 @@ CONSTRAINTS: list[tuple[str, str, Any]] = [
     ("pattern-nested", "regex", "(" * 5000 + "a" + ")" * 5000),
     ("choices", "choice", [f"number {n}" for n in range(5000)]),
     ("grammar", "grammar", "start: a{1,100000}\na: /x{1,1000}/"),
+    ("rules", "grammar", rules(3000)),
 ]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace import grammar
+from headrace import constraint, grammar
 from headrace.backends.remote.gbnf_grammar import from_lark
-from headrace.middleware.errors import InvalidRequest
+from headrace.middleware.errors import InvalidRequest, UnsupportedConstraint
 from headrace.middleware.gbnf import lark_of
 from headrace.middleware.grammars import grammar_violation
 
@@ -107,3 +109,27 @@ def test_a_wrong_grammar_is_one_clear_error(gbnf: str, why: str) -> None:
         grammar(gbnf)
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_rules_that_lead_too_deep_are_refused_before_the_compiler_ends_the_process() -> None:
+    for start, sign in (("root", "::="), ("start", ":")):
+        lines = [f'r{at} {sign} r{at + 1} | "{at}"' for at in range(3000)]
+        text = "\n".join([f"{start} {sign} r0", *lines, f'r3000 {sign} "z"'])
+        with pytest.raises(UnsupportedConstraint, match="500 deep"):
+            grammar(text)
+    lines = [f'r{at} ::= r{at + 1} | "{at}"' for at in range(300)]
+    assert grammar("\n".join(["root ::= r0", *lines, 'r300 ::= "z"'])).kind == "grammar"
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_grammar() -> None:
+    assert grammar('\ufeffroot ::= "a"') == grammar('root ::= "a"')
+
+
+def test_gbnf_without_a_root_is_said() -> None:
+    with pytest.raises(InvalidRequest, match="begins with the rule root"):
+        grammar('first ::= "a"')
+
+
+def test_a_pattern_with_too_many_groups_is_one_clear_error() -> None:
+    with pytest.raises(UnsupportedConstraint, match="simplify"):
+        constraint(re.compile("(?:" * 200 + "a" + ")" * 200))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from engine import Reply, SimulatedEngine, collect, run_virtual
@@ -112,7 +113,32 @@ def test_a_reader_that_stops_in_mid_answer_closes_the_engine() -> None:
     assert (outcomes(slow), outcomes(fast)) == (["cancelled"], ["cancelled"])
 
 
-@pytest.mark.parametrize("hedge", [0, -1.0])
-def test_a_hedge_of_no_time_is_refused(hedge: float) -> None:
+def test_nobody_is_asked_twice() -> None:
+    failing, slow = engine("failing", delay=0.6, error="gone"), engine("slow", delay=2)
+    assert ask(failing, slow).text == "slow" + WORDS
+    assert (len(failing.log), len(slow.log)) == (1, 1)
+    slow, failing = engine("slow", delay=2), engine("failing", error="gone")
+    assert ask(slow, failing).text == "slow" + WORDS
+    assert (len(slow.log), len(failing.log)) == (1, 1)
+
+
+def test_who_fails_in_time_is_followed_by_the_next_at_once() -> None:
+    failing, fine = engine("failing", error="gone"), engine("fine")
+    response = ask(failing, fine)
+    assert response.text == "fine" + WORDS
+    details = response.report.stages[-1].details
+    assert details["failed"] == ["gone"]
+    assert "hedged" not in details
+
+
+def test_one_engine_that_fails_in_time_is_not_asked_again() -> None:
+    only = engine("only", error="gone")
+    with pytest.raises(BackendError, match=r"^gone$"):
+        ask(only)
+    assert len(only.log) == 1
+
+
+@pytest.mark.parametrize("hedge", [0, -1.0, float("nan"), True, "2"])
+def test_a_hedge_of_no_time_is_refused(hedge: Any) -> None:
     with pytest.raises(InvalidRequest, match="hedge"):
         Dispatcher(engine("any"), hedge=hedge)

@@ -265,6 +265,10 @@ _UNSUPPORTED = re.compile(r"look-?around|backreference|unimplemented|not support
 def _error(constraint: Constraint, message: str) -> HeadraceError:
     why = reason(message)
     what = f"{constraint.kind} constraint {constraint.spec!r:.100}"
+    if "NoExtensionBias" in message:
+        return InvalidRequest(f"nothing fits the {what}")
+    if "panic" in message:
+        return UnsupportedConstraint(f"the {what} is too large for its compiler; simplify it")
     if constraint.kind in ("grammar", "template"):
         place = re.match(r"(?:at )?(\d+)\((\d+)\): (.*)", why)
         if place:
