@@ -78,7 +78,7 @@ def main() -> None:
             rows = [[101, *tokenizer.encode(t, add_special_tokens=False).ids, 102] for t in texts]
             started = time.perf_counter()
             for row in rows:
-                plain.score([row], None)
+                plain.score([row], [None])
             seconds["mini in numpy"] = time.perf_counter() - started
             for precision in ("float32", "bfloat16"):
                 engine = Engine(precision="bfloat16" if precision == "bfloat16" else "float32")

@@ -80,7 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minilm", type=Path, required=True)
     options = parser.parse_args()
-    import llama_index.core  # type: ignore[import-not-found]
+    import llama_index.core
 
     cache = Path(llama_index.core.__file__).parent / "_static" / "tiktoken_cache"
     os.environ["TIKTOKEN_CACHE_DIR"] = str(cache)

@@ -157,7 +157,8 @@ def ours(found: Graph, line: int, stage: Plan) -> Times:
                     is_cut = event.response.finish_reason != "stop"
         return replace(times(seen), is_cut=is_cut)
 
-    return run_virtual(main())
+    seen_times: Times = run_virtual(main())
+    return seen_times
 
 
 def theirs(found: Graph, line: int, rule: str) -> Times:
@@ -212,7 +213,8 @@ def theirs(found: Graph, line: int, rule: str) -> Times:
             visible += [max(at, floor) for at in seen[part]]
         return times(visible)
 
-    return run_virtual(main())
+    seen_times: Times = run_virtual(main())
+    return seen_times
 
 
 def levels(found: Graph) -> dict[int, int]:

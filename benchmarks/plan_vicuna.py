@@ -69,9 +69,9 @@ class Run:
         row, spent = self.response.report.stage("plan"), self.response.usage.completion_tokens
         if row is None or not row.details.get("nodes"):
             return spent
-        parts = sum(node["tokens"] for node in row.details["nodes"])
+        parts: int = sum(node["tokens"] for node in row.details["nodes"])
         if row.decision.startswith(("no plan", "one plain")):
-            return max(spent - row.details["plan_tokens"] - parts, 1)
+            return max(spent - int(row.details["plan_tokens"]) - parts, 1)
         return max(parts, 1)
 
 

@@ -187,5 +187,6 @@ def _bar(one: Mapping[str, Any], end: float) -> str:
     """Return a bar of the time, "   ====  "."""
     if one["end"] is None:
         return ""
-    start, stop = (round(_BAR * one[name] / end) for name in ("start", "end"))
+    start = round(_BAR * float(one["start"]) / end)
+    stop = round(_BAR * float(one["end"]) / end)
     return " " * start + "=" * max(stop - start, 1)

@@ -27,8 +27,9 @@ CORE = [
 EXTRAS = {
     "gguf": ["gguf", "accelerate"],
     "langchain": ["langchain-core"],
-    "server": ["starlette", "uvicorn"],
+    "proxy": ["starlette", "uvicorn", "httpx", "prometheus-client"],
     "llamaindex": ["llama-index-core"],
+    "haystack": ["haystack-ai"],
     "vllm": ["vllm"],
     "ray": ["ray"],
     "otel": ["opentelemetry-api"],

@@ -52,6 +52,11 @@ class BackendError(HeadraceError):
         self.retry_after = retry_after
         self.may_have_run = may_have_run
 
+    @property
+    def may_be_sent_again(self) -> bool:
+        """Whether another try may help and cannot be billed twice."""
+        return self.retryable and not self.may_have_run
+
 
 class Overloaded(BackendError):
     """A queue is full; ``retry_after`` says when to come back."""

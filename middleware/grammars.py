@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,7 +128,7 @@ def _check_chain(lark: str) -> None:
         elif found["used"]:
             rule.append(found["used"])
     seen: set[str] = set()
-    stack = [iter(("start",))]
+    stack: list[Iterator[str]] = [iter(("start",))]
     while stack:
         if len(stack) > MAX_CHAIN:
             raise UnsupportedConstraint(

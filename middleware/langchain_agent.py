@@ -148,7 +148,7 @@ def _told(answer: Answer, row: StageReport | None) -> Answer:
 
 
 def _metadata(message: AIMessage) -> dict[str, Any]:
-    return cast("Any", message).response_metadata
+    return cast("dict[str, Any]", cast("Any", message).response_metadata)
 
 
 def _retrieve(call_id: str, runtime: ToolRuntime[Any, Any]) -> str:

@@ -214,7 +214,9 @@ async def _written(
     details = said(choice) | planned_facts(answer)
     row = StageReport("plan", decision, answer.calls.seconds, details=details)
     if answer.unusable:
-        async with aclosing(again_events(request, call_next, answer.calls, row)) as events:
+        async with aclosing(
+            again_events(request, call_next, answer.calls, row, answer.usage)
+        ) as events:
             async for event in events:
                 yield event
         return

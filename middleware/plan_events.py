@@ -50,12 +50,12 @@ async def plain_events(
 
 
 async def again_events(
-    request: Request, call_next: Handler, calls: Calls, row: StageReport
+    request: Request, call_next: Handler, calls: Calls, row: StageReport, spent: Usage
 ) -> AsyncGenerator[Event, None]:
-    """Answer plainly after a plan was given up: with the time that is left and its bill."""
+    """Answer plainly after a plan was given up, in the time left; the plan's bill is ``spent``."""
     await calls.cool_down()
     again = replace(request, deadline=calls.remaining())
-    async with aclosing(plain_events(again, call_next, row, calls.usage)) as events:
+    async with aclosing(plain_events(again, call_next, row, spent)) as events:
         async for event in events:
             yield event
 
@@ -120,7 +120,7 @@ async def slots_events(
     if unusable := why or answer.unusable:
         facts = said(choice) | slots_facts(answer, found)
         row = StageReport("plan", f"no plan: {unusable}", calls.seconds, details=facts)
-        async with aclosing(again_events(request, call_next, calls, row)) as events:
+        async with aclosing(again_events(request, call_next, calls, row, calls.usage)) as events:
             async for event in events:
                 yield event
         return

@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 from .compress import Compress
 from .errors import InvalidRequest
@@ -215,7 +215,7 @@ def _call(response: Response) -> Message:
         for call in response.tool_calls
     ]
     parts = (Text(response.text),) if response.text else ()
-    shape = "text" if parts else "null"
+    shape: Literal["text", "null"] = "text" if parts else "null"
     return Message("assistant", parts, {"tool_calls": calls}, shape)
 
 

@@ -19,7 +19,7 @@ BUDGETS = ("rate", "target_tokens", "threshold", "quality")
 COMPRESSORS = frozenset(("auto", "lexical", "mini", "sentences"))
 METHODS = frozenset(("auto", "bm25", "mini"))
 _TEXTS = ("compressor", "method", "question", "tokenizer", "last_user", "plan")
-_FLAGS = ("off", "constrain", "stable")
+_FLAGS = ("off", "constrain", "stable")  # plan and constrain: of a proxy's policy
 
 _Frozen = tuple[tuple[str, Any], ...]
 
@@ -29,11 +29,11 @@ class Options:
     """What happens to a request before it is sent. Nothing, unless something is asked for.
 
     At most one of ``rate``, ``target_tokens``, ``threshold`` and ``quality`` is the budget; it and
-    ``compressor``, ``tokenizer``, ``rates``, ``tools``, ``last_user``, ``stable`` and ``keep`` are
-    those of ``headrace.Compress``. ``documents`` are written into the last user message, the
-    ``top_k`` best of them by ``method`` (as in ``headrace.rerank``), and cut within the budget.
-    ``question`` says what all is read for; by default it is the last user message. ``off`` sends
-    the request as it is.
+    ``compressor``, ``tokenizer``, ``rates``, ``tools``, ``last_user``, ``stable``, ``every`` and
+    ``keep`` are those of ``headrace.Compress``. ``documents`` are written into the last user
+    message, the ``top_k`` best of them by ``method`` (as in ``headrace.rerank``), and cut within
+    the budget. ``question`` says what all is read for; by default it is the last user message.
+    ``off`` sends the request as it is.
     """
 
     off: bool = False
@@ -47,6 +47,7 @@ class Options:
     tools: float | None = None
     last_user: Literal["keep", "context"] = "keep"
     stable: bool | None = None
+    every: int | None = None
     keep: tuple[str, ...] = ()
     documents: tuple[Document, ...] = ()
     top_k: int | None = None
@@ -123,6 +124,7 @@ def stages(options: Options) -> tuple[Transform, ...]:
         options.tools,
         options.last_user,
         options.stable,
+        options.every,
         options.keep,
         options.top_k,
         options.method if is_ranked else None,
@@ -141,6 +143,7 @@ def _stages(
     tools: float | None,
     last_user: Literal["keep", "context"],
     stable: bool | None,
+    every: int | None,
     keep: tuple[str, ...],
     top_k: int | None,
     method: str | None,
@@ -162,6 +165,7 @@ def _stages(
                 last_user=last_user,
                 rates=_thawed(rates),
                 stable=stable,
+                every=every,
                 tools=tools,
             )
         )
@@ -184,8 +188,9 @@ def _read(name: str, value: Any) -> Any:
         raise InvalidRequest(f'last_user is "keep" or "context", got {value!r:.60}')
     if name in _FLAGS and not (isinstance(value, bool) or is_default):
         raise InvalidRequest(f"{name} is true or false, got {value!r:.60}")
-    if name == "top_k" and value is not None and (type(value) is not int or value < 1):
-        raise InvalidRequest(f"top_k is a whole number from 1 on, got {value!r:.60}")
+    is_count = name in ("top_k", "every") and value is not None
+    if is_count and (type(value) is not int or value < 1):
+        raise InvalidRequest(f"{name} is a whole number from 1 on, got {value!r:.60}")
     if name in (*BUDGETS, "tools") and isinstance(value, (bool, str)):
         raise InvalidRequest(f"{name} is a number, got {value!r:.60}")
     return value

@@ -211,7 +211,9 @@ class SlotsAnswer:
         return None if work.text.strip() else "the engine wrote nothing"
 
     def _may_retry(self, work: SlotWork, error: HeadraceError) -> bool:
-        if work.num_retries or not isinstance(error, BackendError) or not error.retryable:
+        if work.num_retries or not isinstance(error, BackendError):
+            return False
+        if not error.may_be_sent_again:
             return False
         work.num_retries += 1
         return True

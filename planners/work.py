@@ -44,5 +44,5 @@ class Work:
     def can_be_rescued(self) -> bool:
         """Whether one more call, with all that was written before it, may help."""
         if self.error is not None:
-            return isinstance(self.error, BackendError) and self.error.retryable
+            return isinstance(self.error, BackendError) and self.error.may_be_sent_again
         return self.flaw in ("empty", "refusal")

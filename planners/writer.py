@@ -80,7 +80,7 @@ class Writer:
             except DeadlineExceeded:
                 raise
             except HeadraceError as error:
-                is_passing = isinstance(error, BackendError) and error.retryable
+                is_passing = isinstance(error, BackendError) and error.may_be_sent_again
                 if not (is_passing or work.is_small) or not self._may_retry(work, most):
                     work.error = error
                     break

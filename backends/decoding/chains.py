@@ -6,7 +6,7 @@ recursion, in the order in which references are written, each followed the first
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import UnsupportedConstraint
@@ -17,7 +17,7 @@ MAX_LEVELS = 1_000  # of lowered schemas; the process ends at about 2,500
 def check_chain(schema: Any, definitions: Mapping[str, Any]) -> None:
     """Raise UnsupportedConstraint when references lead deeper than ``MAX_LEVELS``."""
     seen: set[str] = set()
-    stack = [iter((schema,))]
+    stack: list[Iterator[Any]] = [iter((schema,))]
     while stack:
         if len(stack) > MAX_LEVELS:
             raise UnsupportedConstraint(
@@ -29,7 +29,7 @@ def check_chain(schema: Any, definitions: Mapping[str, Any]) -> None:
         elif isinstance(node, dict):
             stack.append(_below(cast("dict[str, Any]", node), definitions, seen))
         elif isinstance(node, list):
-            stack.append(iter(cast("list[Any]", node)))
+            stack.append(iter(cast("Sequence[Any]", node)))
 
 
 def _below(

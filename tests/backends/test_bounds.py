@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
@@ -34,7 +35,8 @@ def test_fault_of_llguidance_a_strict_whole_bound_is_never_taken(
             prepared = lowered(json.dumps(schema))
         except HeadraceError:
             continue  # no number fits
-        held = LLMatcher(byte_tokenizer(), LLMatcher.grammar_from_json_schema(prepared.schema))
+        text = json.dumps(prepared.schema)
+        held = LLMatcher(byte_tokenizer(), LLMatcher.grammar_from_json_schema(text))
         if held.is_error():
             continue
         num_held += not prepared.residual
@@ -47,7 +49,7 @@ def test_fault_of_llguidance_a_strict_whole_bound_is_never_taken(
     assert num_held > 50
 
 
-def _fits(number: Decimal, schema: dict[str, object]) -> bool:
+def _fits(number: Decimal, schema: Mapping[str, object]) -> bool:
     def of(key: str) -> Decimal:
         return Decimal(str(schema[key]))
 
