@@ -1,13 +1,14 @@
 # make demo   sets up .venv, fetches the embedded models, runs the main job
 # make test   sets up .venv if it is missing, checks and tests everything
 # make docs   the pages and the reference, as a site in build/site
+# make bench  measures, into build/bench (docs/measured.md)
 # make engines   installs engines for the tests marked "engine" and for headrace serve-engine
 PYTHON ?= python3
 BIN := .venv/bin
 # In an isolated set-up the CPU build of torch is enough; the package itself takes torch>=2.6.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint docs wheel-test engines setup clean
+.PHONY: demo test lint docs wheel-test engines setup clean bench
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
@@ -36,6 +37,10 @@ wheel-test: .venv/ready
 # Engines of other people, once, into the user's cache: llama.cpp compiles for 20 CPU-minutes.
 engines: .venv/ready
 	$(BIN)/python -m headrace.backends.engines
+
+# Benchmarks of a few minutes each, into build/bench. DATA=folder adds those that need data.
+bench: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/all.py $(if $(DATA),--data $(DATA))
 
 setup: .venv/ready
 

@@ -57,7 +57,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sot", type=Path)
     given = parser.parse_args()
-    sets = {"Vicuna-80": vicuna(given.data, given.sot), "MT-Bench-80": mt_bench(given.data)}
+    folder = given.data / "planning"
+    folder = folder if folder.is_dir() else given.data
+    sets = {"Vicuna-80": vicuna(folder, given.sot), "MT-Bench-80": mt_bench(folder)}
     if given.sot is not None:
         sets["WizardLM-218"] = authors(given.sot, "wizardlm")
     print("| questions | router | TP | FP | FN | TN | precision | recall |")
