@@ -10,7 +10,7 @@ from ..planners import Mode, fitting_nodes, forbidden, route
 from ..planners.budget import MIN_TOKENS
 from ..planners.graph import MAX_TITLE, Item, same_title
 from ..planners.graph import Plan as Graph
-from ..planners.listed import Listed, find_items
+from ..planners.listed import Listed, find_items, is_sure
 from ..planners.mapping import item_pieces
 from ..planners.slots import Slot
 from .errors import InvalidRequest
@@ -62,7 +62,7 @@ def choose(
         listed = _listed(request)
         if listed is None and strategy == "map":
             return plain("no list of items was found in the prompt")
-        if listed is not None:
+        if listed is not None and (strategy == "map" or _is_surely_mapped(request, listed)):
             if limit is not None and limit < MIN_TOKENS * len(listed.items):
                 return plain(f"max_tokens of {limit} is too small for {len(listed.items)} items")
             return _mapped(request, listed, strategy)
@@ -107,6 +107,12 @@ def _listed(request: Request) -> Listed | None:
     if len(parts) != 1 or not isinstance(parts[0], Text) or parts[0].fields:
         return None
     return find_items(parts[0].text)
+
+
+def _is_surely_mapped(request: Request, listed: Listed) -> bool:
+    """Whether nobody has to ask for ``map`` by name: nothing else says what the answer is like."""
+    is_alone = len(request.messages) == 1 and request.constraint is None
+    return is_alone and is_sure(request.messages[0].text, listed)
 
 
 def graph_of(outline: Sequence[str]) -> Graph:

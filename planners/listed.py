@@ -52,6 +52,18 @@ _ACROSS = re.compile(
     r" (?:from|with|of|that|using|about|out of)\b",
     re.I,
 )
+_ORDER = re.compile(
+    r"(?:please |can you |could you )*(?:translate|transliterate|define|rewrite|rephrase|paraphrase"
+    r"|reword|correct|proofread|punctuate|spell|simplify|shorten|pluralise|pluralize)\b"
+    r"[^.!?:;\n]{0,20}\b(?:each|every|the following|these)\b[^.!?:;\n]{0,60}:",
+    re.I,
+)
+_FORMAT = re.compile(
+    r"\b(?:line|separated|commas?|semicolons?|python|format|array|numbered|bullets?|as)\b"
+    r"|\beach of my\b|\bdifferent\b|\b(?:word|sentence|text|one) (?:that )?I\b",
+    re.I,
+)
+_ODD = re.compile(r"[{}<>|=;]|->|:$|^\w+\(")  # code, tables, examples, a head of something
 _INLINE = re.compile(
     r"(?P<before>[^\n]*\b(?:each|every) (?:one )?of (?:the |these )(?:following )?[^\n:]*):[ \t]*"
     r"(?P<items>[^\n:]+?)[.\s]*$",
@@ -71,6 +83,29 @@ class Listed:
     items: tuple[str, ...]
     marks: tuple[str, ...]
     is_short: bool
+
+
+def is_sure(question: str, listed: Listed) -> bool:
+    """Whether nobody can mean anything else than an answer an item.
+
+    The list is marked and is the end of the prompt, each item is one line of text, and all before
+    it is one plain order of the kind "Translate each sentence to French:".
+    """
+    lines = question.strip().split("\n")
+    is_last = len(lines) >= len(listed.items) and all(
+        line.strip() == f"{mark} {item}" or line.strip() == f"{mark}{item}"
+        for line, mark, item in zip(
+            [line for line in lines if line.strip()][-len(listed.items) :],
+            listed.marks,
+            listed.items,
+            strict=True,
+        )
+    )
+    if not is_last or not all(listed.marks) or not _ORDER.fullmatch(listed.task.strip()):
+        return False
+    if _FORMAT.search(listed.task):
+        return False
+    return not any(_ODD.search(item) for item in listed.items)
 
 
 def find_items(question: str) -> Listed | None:
@@ -112,20 +147,32 @@ def _marked(question: str) -> Listed | None:
     items: list[str] = []
     ends = [at for at, _ in heads[1:]]
     for (at, found), end in zip(heads, [*ends, None], strict=True):
-        stop = end if end is not None else _end(lines, at)
+        stop = end if end is not None else _end(lines, at, outer)
         rest = [line for line in lines[at + 1 : stop] if line.strip()]
         if any(not line[0].isspace() for line in rest):
             return None  # not of the item: a text between two of them, or behind the last one
         items.append("\n".join([found["text"].strip(), *(line.strip() for line in rest)]))
-    last = _end(lines, heads[-1][0])
+    last = _end(lines, heads[-1][0], outer)
     before, after = "\n".join(lines[: heads[0][0]]), "\n".join(lines[last:])
     task = f"{before.strip()}\n\n{after.strip()}".strip()
     return Listed(task, tuple(items), tuple(marks), _is_short(task))
 
 
-def _end(lines: list[str], at: int) -> int:
-    """Return where the last item ends: at the first empty line."""
-    return next((i for i in range(at + 1, len(lines)) if not lines[i].strip()), len(lines))
+def _end(lines: list[str], at: int, outer: int) -> int:
+    """Return where the last item ends: at an empty line that no deeper line follows."""
+    end = at + 1
+    for i in range(at + 1, len(lines)):
+        if lines[i].strip():
+            is_deeper = _indent(lines[i]) > outer
+            if i > end and not is_deeper:
+                break
+            end = i + 1
+    return end
+
+
+def _indent(line: str) -> int:
+    line = line.expandtabs(4)
+    return len(line) - len(line.lstrip())
 
 
 def _counts_on(marks: list[str]) -> bool:
@@ -163,6 +210,11 @@ def _inline(question: str) -> Listed | None:
     if " and " in items[-1] and " and " not in "".join(items[:-1]):
         items = [*items[:-1], *items[-1].split(" and ", 1)]
     if not all(items) or any(len(item.split()) > 6 for item in items):
+        return None
+    # "$1,000", "(1, 2)", "Paris, France", "Trinidad and Tobago": a comma may be within an item.
+    if split == "," and re.search(r"[\d\"'`()\[\]{}<>=]", found["items"]):
+        return None
+    if split == "," and any(item[0].isupper() for item in items):
         return None
     marks = tuple(f"{at}. {item}:" for at, item in enumerate(items, 1))
     return Listed(found["before"].strip() + ":", tuple(items), marks, _is_short(found["before"]))

@@ -26,6 +26,7 @@ from .calls import Calls
 from .overlap import Overlap
 from .prompts import continue_messages
 from .slots import Check, Slot, SlotWork
+from .thoughts import Thoughts
 
 
 class SlotsAnswer:
@@ -189,6 +190,8 @@ class SlotsAnswer:
             deadline=self.calls.remaining(),
         )
         num_pieces = 0
+        # A held answer has no reasoning; what looks like it is its text.
+        thoughts = Thoughts() if work.slot.constraint is None else None
         try:
             async with aclosing(self.calls.count(self._call_next(request))) as events:
                 async for event in events:
@@ -198,10 +201,13 @@ class SlotsAnswer:
                         work.enforced = event.response.enforced
                     elif isinstance(event, TextDelta):  # pyright: ignore[reportUnnecessaryIsInstance]
                         num_pieces += 1
-                        work.text += overlap.feed(event.text) if overlap else event.text
+                        text = thoughts.feed(event.text) if thoughts else event.text
+                        work.text += overlap.feed(text) if overlap else text
                         self._news.set()
         finally:
             work.num_tokens += num_pieces
+            if thoughts is not None and (text := thoughts.flush()):
+                work.text += overlap.feed(text) if overlap else text
             if overlap is not None:
                 work.text += overlap.flush()
 

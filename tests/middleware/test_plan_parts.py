@@ -444,3 +444,17 @@ def test_a_skeleton_is_not_held_since_any_list_is_read() -> None:
     engine = decided("1. Alpha\n2. Beta\n3. Gamma\n")
     answer(engine, Plan("skeleton", when="always"), Request.of("Q"))
     assert not any(held(r.request) for r in engine.log)
+
+
+def test_reasoning_before_an_item_is_not_shown() -> None:
+    engine = SimulatedEngine(lambda request: f"<think>Hm, 1. maybe.</think>\n\n{item_of(request)}")
+    _, response = answer(engine, Plan("map"), Request.of(LIST))
+    assert response.text == "\n".join(f"{at}. Sentence {w}." for at, w in enumerate(WORDS, 1))
+
+
+def test_reasoning_that_never_ends_is_no_answer() -> None:
+    engine = SimulatedEngine(
+        lambda request: "<think>Hm" if "three" in item_of(request) else item_of(request)
+    )
+    _, response = answer(engine, Plan("map"), Request.of(LIST))
+    assert response.text.split("\n")[2] == "3. [no answer]"

@@ -35,6 +35,7 @@ def test_a_repeated_title_is_taken_away_once(lead: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "**Heat pumps** are what moves heat.", '"Heat pumps" is a word.', "_Heat pumps_ move heat.",
         "Heat pumps move heat.", "Heat pumps' cost is low.", "Heat pumps, of course.",
         "2. First step\n3. Second", "Heat pumps. They move heat.", "Heat pumps_x", "A heat pump: x",
         "10:30 is early.", "http://x.org",
