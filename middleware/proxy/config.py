@@ -165,7 +165,7 @@ def _setting(name: str, value: Any) -> Any:
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         raise InvalidRequest(f"{name} is a {_WORDS[wanted]}, got {value!r:.40}")
     number: Any = value if wanted in (int, float) else 1
-    if number < 0 or (number == 0 and name in _NEVER_ZERO):
+    if not 0 <= number < float("inf") or (number == 0 and name in _NEVER_ZERO):
         least = "more than 0" if name in _NEVER_ZERO else "0 or more"
         raise InvalidRequest(f"{name} must be {least}, got {value}")
     return value

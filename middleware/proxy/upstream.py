@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from ...backends.openai_errors import retry_after
 from ...backends.openai_urls import root_url, shown_url
@@ -37,7 +39,7 @@ def address(config: Config, path: str, query: bytes) -> str:
 
     Raises Failure (404) for a path that climbs out of it.
     """
-    if ".." in path.replace("%2e", ".").replace("%2E", ".").split("/"):
+    if ".." in re.split(r"[/\\;]", unquote(unquote(path))):
         raise Failure(404, "not_found", "a path must not have '..' in it")
     is_api = path == "/v1" or path.startswith("/v1/")
     base = config.backend if is_api else root_url(config.backend)

@@ -285,7 +285,7 @@ def test_grammar_files_of_both_kinds(name: str, text: str, tmp_path: Path) -> No
         (5, "Lark or GBNF"),
         ("start: foo", 'unknown name: "foo"'),
         ("start: /[/", "invalid regex"),
-        ("root ::= foo", "'foo' not found"),
+        ("root ::= foo", "no rule foo"),
         ('root ::= "a', "GBNF"),
         ("start: <|no-such-token|>", "cannot be read"),
         (Path("no/such.lark"), "cannot read the grammar"),
