@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -13,12 +12,11 @@ from urllib.parse import urlsplit
 from ..middleware.errors import BackendError, HeadraceError, InvalidRequest, ModelUnavailable
 from ..middleware.types import ConstraintKind, Event, Finished, Request
 from .base import Capabilities, Job
+from .fan import Outcome, each
 from .openai_client import Client
 from .openai_constraints import Constraints
 from .openai_stream import Collector
 from .openai_urls import normalize_base_url, shown_url
-
-Outcome = tuple[int, Event | HeadraceError]
 
 _SHARES_PREFIXES = ("vllm", "sglang")  # in blocks for all requests; llama-server: a cache a slot
 _OURS = frozenset({"stream", "stream_options", "model", "messages"})
@@ -97,40 +95,18 @@ class OpenAIBackend:
 
     async def generate(self, batch: Sequence[Job]) -> AsyncGenerator[Outcome, None]:
         """Answer each job with a request of its own; see ``Backend.generate``."""
-        outcomes: asyncio.Queue[Outcome | None] = asyncio.Queue()
-        tasks = [asyncio.create_task(self._answer(i, j, outcomes)) for i, j in enumerate(batch)]
-        for job, task in zip(batch, tasks, strict=True):
-            job.watch(task.cancel)
-        num_open = len(tasks)
-        try:
-            while num_open:
-                outcome = await outcomes.get()
-                if outcome is None:
-                    num_open -= 1
-                elif not batch[outcome[0]].cancelled:
-                    yield outcome
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+
+        def explain(error: Exception, request: Request) -> HeadraceError:
+            return self._client.translated(error, False, request)
+
+        async with aclosing(each(batch, self._events, explain)) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
 
     async def close(self) -> None:
         """Close the connections. Idempotent; a later call opens new ones."""
         self._constraints.close()
         await self._client.close()
-
-    async def _answer(self, index: int, job: Job, outcomes: asyncio.Queue[Outcome | None]) -> None:
-        """Put one job's outcomes into the queue, and None at the end."""
-        try:
-            async with aclosing(self._events(job.request)) as events:
-                async for event in events:
-                    outcomes.put_nowait((index, event))
-        except HeadraceError as error:
-            outcomes.put_nowait((index, error))
-        except Exception as error:
-            outcomes.put_nowait((index, self._client.translated(error, False, job.request)))
-        finally:
-            outcomes.put_nowait(None)
 
     def _events(self, request: Request) -> AsyncGenerator[Event, None]:
         return self._send(request, {}) if request.constraint is None else self._held(request)

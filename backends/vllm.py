@@ -33,9 +33,8 @@ from ..middleware.types import (
 from .base import Capabilities, Job
 from .chat import prompt_tokens
 from .decoding.lark import template_grammar
+from .fan import Outcome, each
 from .remote.coverage import CORE, residual
-
-Outcome = tuple[int, Event | HeadraceError]
 
 DEFAULT_MAX_TOKENS = 512
 _ENFORCED = CORE | {"minLength", "maxLength"}
@@ -95,22 +94,9 @@ class VLLMBackend:
 
     async def generate(self, batch: Sequence[Job]) -> AsyncGenerator[Outcome, None]:
         """Answer each job with a request of its own; see ``Backend.generate``."""
-        outcomes: asyncio.Queue[Outcome | None] = asyncio.Queue()
-        tasks = [asyncio.create_task(self._answer(i, j, outcomes)) for i, j in enumerate(batch)]
-        for job, task in zip(batch, tasks, strict=True):
-            job.watch(task.cancel)
-        num_open = len(tasks)
-        try:
-            while num_open:
-                outcome = await outcomes.get()
-                if outcome is None:
-                    num_open -= 1
-                elif not batch[outcome[0]].cancelled:
-                    yield outcome
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        async with aclosing(each(batch, self._events, _translated)) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
 
     async def close(self) -> None:
         """Stop the engine's processes. Idempotent."""
@@ -131,19 +117,6 @@ class VLLMBackend:
                 # Here and not in a thread: the engine's queues belong to the running loop.
                 self._engine = _start(self._model, self._options)
         return self._engine
-
-    async def _answer(self, index: int, job: Job, outcomes: asyncio.Queue[Outcome | None]) -> None:
-        """Put one job's outcomes into the queue, and None at the end."""
-        try:
-            async with aclosing(self._events(job.request)) as events:
-                async for event in events:
-                    outcomes.put_nowait((index, event))
-        except HeadraceError as error:
-            outcomes.put_nowait((index, error))
-        except Exception as error:
-            outcomes.put_nowait((index, _translated(error, job.request)))
-        finally:
-            outcomes.put_nowait(None)
 
     async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
         engine = await self._started()

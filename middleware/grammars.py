@@ -144,7 +144,7 @@ def _check_chain(lark: str) -> None:
 
 def _unread(error: str) -> HeadraceError:
     """Return what llguidance's error means, without its own words where they mean nothing."""
-    if "NoExtensionBias" in error or "empty" in error.lower():
+    if "NoExtensionBias" in error:
         return InvalidRequest("the grammar has no sentence: nothing fits it")
     if "panic" in error and "assertion failed" in error:
         return UnsupportedConstraint("the grammar is too large for its compiler; simplify it")

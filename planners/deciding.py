@@ -6,15 +6,14 @@ No router's call, and nothing is lost where the model answers: the answer is alr
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from ..middleware.types import Event, Finished, Message, Response, TextDelta
-from .graph import Node
 from .heads import read_head
 from .parser import Mode
-from .prompts import node_messages, with_task
+from .prompts import PlainWords, with_task
 
 _LIST = (
     "write only a numbered list of these sections, in the language of the question, each with a "
@@ -36,7 +35,7 @@ _MAX_PLAN = 400  # pieces of text; a longer plan is none
 
 
 @dataclass(frozen=True, slots=True)
-class DecidingWords:
+class DecidingWords(PlainWords):
     """The wording that lets the model choose; the parts are asked for as ever."""
 
     def plan(
@@ -46,18 +45,6 @@ class DecidingWords:
         form = _LIST if mode == "skeleton" else _MARKED
         task = _TASK.replace("{n}", str(max(max_nodes, 3))).replace("{form}", form)
         return with_task(messages, task)
-
-    def node(
-        self,
-        planned: tuple[Message, ...],
-        plan_text: str,
-        node: Node,
-        texts: Mapping[int, tuple[str, str]],
-        *,
-        reason: str = "",
-    ) -> tuple[Message, ...]:
-        """Return the messages that ask for one part."""
-        return node_messages(planned, plan_text, node, texts, reason=reason)
 
 
 class Opening:

@@ -91,15 +91,12 @@ def is_sure(question: str, listed: Listed) -> bool:
     The list is marked and is the end of the prompt, each item is one line of text, and all before
     it is one plain order of the kind "Translate each sentence to French:".
     """
-    lines = question.strip().split("\n")
-    is_last = len(lines) >= len(listed.items) and all(
-        line.strip() == f"{mark} {item}" or line.strip() == f"{mark}{item}"
-        for line, mark, item in zip(
-            [line for line in lines if line.strip()][-len(listed.items) :],
-            listed.marks,
-            listed.items,
-            strict=True,
-        )
+    lines = [line.strip() for line in question.split("\n") if line.strip()]
+    heads = zip(listed.marks, listed.items, strict=True)
+    ends = [(f"{mark} {item}", f"{mark}{item}") for mark, item in heads]
+    last = lines[-len(ends) :]
+    is_last = len(last) == len(ends) and all(
+        line in spelled for line, spelled in zip(last, ends, strict=True)
     )
     if not is_last or not all(listed.marks) or not _ORDER.fullmatch(listed.task.strip()):
         return False

@@ -99,17 +99,23 @@ class ClosingOrder:
 
         Places after which the same signs may come are mostly the same: a few of them are enough.
         """
+        try:
+            return self._breadth_first(matcher, limit)
+        except UnsupportedConstraint:  # the automaton outgrew its limits on this way
+            return None
+
+    def _breadth_first(self, matcher: Matcher, limit: int) -> list[int] | None:
         seen: Counter[tuple[int, ...]] = Counter()
         places: deque[tuple[Matcher, list[int]]] = deque([(matcher.copy(), [])])
         num_tries = 0
         while places:
             here, way = places.popleft()
-            while forced := here.forced():
+            while len(way) < limit and (forced := here.forced()):
                 for token in forced:
                     here.advance(token)
                 way += forced
-            if here.is_complete:
-                return way if len(way) <= limit else None
+            if here.is_complete and len(way) <= limit:
+                return way
             mask = here.mask()
             signs = tuple(token for token in self._signs if _is_allowed(mask, token))
             seen[signs] += 1

@@ -252,3 +252,10 @@ def test_grammars_are_closed_by_few_signs(
     way = order.way(matcher, 6)
     assert way is not None
     assert violation(written + local.decode(way), held) is None
+
+
+def test_a_grammar_that_never_ends_has_no_way_and_the_search_for_one_ends(
+    local: LocalModel, order: ClosingOrder
+) -> None:
+    held = grammar('root ::= "a" rest\nrest ::= "c" rest')
+    assert order.way(local.compiler.matcher(held), 50) is None

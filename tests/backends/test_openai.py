@@ -20,6 +20,7 @@ from headrace.middleware.errors import (
 )
 from headrace.middleware.types import (
     Constraint,
+    Finished,
     Message,
     Request,
     Sampling,
@@ -141,6 +142,18 @@ async def test_a_field_that_the_server_refuses_is_left_out_from_then_on(
         assert answer.finished.text == "Hello"
     assert len(server.bodies) == 4
     assert server.bodies[-1]["max_completion_tokens"] == 5
+
+
+async def test_a_job_that_is_cancelled_before_it_begins_ends_at_once(
+    server: Server, make: Make
+) -> None:
+    server.script = sends(*HELLO, DONE)
+    gone, other = Job(Request.of("Hi")), Job(Request.of("Ho"))
+    gone.cancelled = True
+    async with asyncio.timeout(30):
+        told = [outcome async for outcome in make(server.url).generate([gone, other])]
+    assert {index for index, _ in told} == {1}
+    assert isinstance(told[-1][1], Finished)
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
