@@ -109,6 +109,12 @@ def marks(scored: Scored) -> tuple[tuple[int, int, float], ...]:
     )
 
 
+def check_keep(keep: Sequence[str | Pattern]) -> None:
+    """Raise InvalidRequest for what is no list of patterns."""
+    for pattern in _listed("keep", keep):
+        _compiled("keep", pattern)
+
+
 def _score(scored: Scored, i: int) -> float:
     if i in scored.forced:
         return 1.0

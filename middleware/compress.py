@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
 from ..compressors import Budget, Compressed, Compressor
+from ..compressors.keep import check_keep
 from ..compressors.structured.policy import JsonPolicy
 from ..compressors.structured.schemas import compress_tools
 from . import parts
@@ -108,6 +109,7 @@ class Compress(Transform):
             raise InvalidRequest(f'when is "always" or "pays", got {self.when!r:.40}')
         if self.every is not None and (type(self.every) is not int or self.every < 1):
             raise InvalidRequest(f"every is a number of calls, 1 or more, got {self.every!r:.40}")
+        check_keep(self.keep)
         _ = self.budget, self._rates, self._tools  # wrong ones are said here, not at a request
         if self.stable and self.target_tokens is not None:
             raise InvalidRequest(

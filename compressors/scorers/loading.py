@@ -17,7 +17,6 @@ from ..tokens import load_tokenizer, replace_surrogates
 from .windows import Window, batches
 
 Precision = Literal["float32", "bfloat16", "int8"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 

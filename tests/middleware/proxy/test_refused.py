@@ -17,6 +17,11 @@ def test_a_time_that_is_no_time_is_refused(name: str, value: float) -> None:
         read_config({name: value}, "http://h/v1")
 
 
+def test_a_pattern_that_is_none_is_refused_with_the_policy_that_has_it() -> None:
+    with pytest.raises(InvalidRequest, match=r"models.*keep pattern '\('"):
+        read_config({"models": {"m": {"rate": 0.5, "keep": ["("]}}}, "http://h/v1")
+
+
 @pytest.mark.parametrize(
     "path",
     ["/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2fadmin", "/v1/%2e%2e%5cadmin", "/v1/..;/admin",
