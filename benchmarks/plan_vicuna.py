@@ -1,14 +1,15 @@
 """Planned answers to Vicuna's questions on a real engine, beside a real sequential run.
 
     python benchmarks/plan_vicuna.py --data DIR [--url URL] [--model NAME] [--questions 80]
-        [--max-tokens 400] [--strategies skeleton,graph,sot] [--when pays] [--leader]
+        [--max-tokens 400] [--strategies skeleton,graph,sot] [--when pays] [--minutes M] [--leader]
 
 DIR holds vicuna_bench__question.jsonl (FastChat, Apache-2.0). Only the four categories in which
 Skeleton-of-Thought found planning to help are asked: generic, knowledge, common-sense and
 counterfactual (arXiv 2307.15337, section 4.3). Without --url the model runs in this process; with
 it, a server that speaks OpenAI's API is asked. Every strategy answers all questions with one stage,
-which learns the engine's speed as it does in use; the first question is asked once before to warm
-up. Greedy.
+which learns the engine's speed as it does in use; the first question is asked twice before to warm
+up. The strategies take turns at every question, in another order each time, so that what else the
+machine does meets all of them. Greedy.
 
 - speed-up: seconds of the sequential answer over those of the planned one, geometric mean.
 - same length: the same, with the sequential run's time per token for as many tokens as the planned
@@ -144,19 +145,25 @@ async def compare(backend: Backend, options: argparse.Namespace) -> None:
     """Answer all questions with every strategy and print the table."""
     dispatcher = Dispatcher(backend, coalesce=False)
     asked = questions(options.data, options.questions)
-    await answer(Plan("off"), dispatcher, asked[0][1], 32)
-    base = [await answer(Plan("off"), dispatcher, text, options.max_tokens) for _, text in asked]
-    print("| strategy | speed-up | same length | worst | TTFT, s | tokens | cached | divided |")
-    print("|---|---|---|---|---|---|---|---|")
-    row("sequential", base, base)
+    stages = {"sequential": Plan("off")}
     for name in options.strategies.split(","):
         strategy, _, extra = name.partition("+")
-        stage = Plan(strategy, when=options.when, race=extra == "race")
+        stages[name] = Plan(strategy, when=options.when, race=extra == "race")
+    for stage in stages.values():
         for _ in range(2):  # what the engine costs is not known before
             await answer(stage, dispatcher, asked[0][1], 200)
-        runs = [await answer(stage, dispatcher, text, options.max_tokens) for _, text in asked]
-        row(name, runs, base)
+    runs: dict[str, list[Run]] = {name: [] for name in stages}
+    until, names = time.monotonic() + 60 * options.minutes, list(stages)
+    for i, (_, text) in enumerate(asked):
+        if time.monotonic() > until:
+            break
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            runs[name].append(await answer(stages[name], dispatcher, text, options.max_tokens))
     await dispatcher.close()
+    print("| strategy | speed-up | same length | worst | TTFT, s | tokens | cached | divided |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in names:
+        row(name, runs[name], runs["sequential"])
 
 
 async def lead(backend: Backend, options: argparse.Namespace) -> None:
@@ -203,6 +210,7 @@ async def main() -> None:
     parser.add_argument("--questions", type=int, default=80)
     parser.add_argument("--max-tokens", type=int, default=400)
     parser.add_argument("--strategies", default="skeleton,graph,graph+race,sot")
+    parser.add_argument("--minutes", type=float, default=1e9, help="report what is done by then")
     parser.add_argument("--when", default="pays", choices=("pays", "always"))
     parser.add_argument("--leader", action="store_true")
     options = parser.parse_args()
