@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 from .graph import Node, same_title
 from .heads import read_head
+from .overlap import torn_word
 
-_FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})([^\n]*)$", re.M)
+# "```x``` in a line" is no fence: what stands behind the marks of one has no such mark itself.
+_FENCE = re.compile(r"^[ ]{0,3}(`{3,}(?=[^`\n]*$)|~{3,})([^\n]*)$", re.M)
 _BLOCK = re.compile(r"[ ]{4}|```|~~~|[-*+][ \t]|\d+[.)][ \t]|[|#>]")
 _LEAD = r"[\s*_#>\"“«]*(?:(?:point|part|section)\s+)?(?:\(?%d\W{0,3}\s*)?[\s*_#>\"“«]*"
 _AFTER = (
@@ -164,6 +166,19 @@ class Join:
             return False
         section.raw, section.text = "", None
         return True
+
+    def tear(self, id: int) -> str:
+        """Return what is written of a part that was cut, without a torn last word that waits.
+
+        A word of which some was sent stays, so that the text may still end inside one.
+        """
+        section = self._sections[id]
+        word = torn_word(section.raw)
+        text = section.text
+        if word and text is not None and len(text) - len(word) >= section.num_sent:
+            section.raw = section.raw[: -len(word)]
+            section.text = text[: -len(word)]
+        return section.raw
 
     def body(self, id: int) -> str:
         """Return the part's text so far, without title."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..middleware.types import Message, Request, Text
 from .calibration import num_tokens
+from .echoes import ListMark
 from .graph import DEFAULT_LENGTH
 from .listed import Listed
 from .slots import Slot
@@ -32,8 +33,9 @@ def item_slots(request: Request, listed: Listed) -> list[Slot]:
             with_last_text(request, listed.task + _ONE + item),
             otherwise=NO_ANSWER,
             length=round(1.3 * num_tokens(item)) + 8 if listed.is_short else DEFAULT_LENGTH,
+            mark=ListMark(mark, item),
         )
-        for at, item in enumerate(listed.items, 1)
+        for at, (mark, item) in enumerate(zip(listed.marks, listed.items, strict=True), 1)
     ]
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import string
+
 _MIN = 12  # characters; a shorter match is chance
 _MAX = 120
 _RESTART = 24, 60  # sentences often begin alike; a text that begins again is alike for longer
+# The last word, in scripts that put spaces between words; a longer run is an address or code.
+_WORD = re.compile(r"(?<!\S)[^\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\uffef]{1,40}\Z")
+_COMPLETE = re.compile(r"[(\[\"'“‘*]*[^\W\d_][\w'’-]*[^\W\d_][.,;:!?][)\]\"'”’*]*")
 
 
 class Overlap:
@@ -14,20 +20,31 @@ class Overlap:
     held until it is clear which of these it is. A text that begins again and then differs is
     taken from where it differs: a rough seam, but nothing twice.
 
+    A text that was cut may end inside a word. That cannot be seen, so the last ``word`` counts as
+    torn unless a mark ends it, and the model is to be shown the text before it, ``shown``: it
+    writes the word again, of which only the rest is new. A model that writes another one has begun
+    a new word. So nothing is ever put into a word.
+
     >>> overlap = Overlap("The pump moves heat from the air")
     >>> overlap.feed("moves heat from the air ") + overlap.feed("into the house.")
     ' into the house.'
+    >>> overlap = Overlap("The pump transf")
+    >>> overlap.shown, overlap.feed("transfers heat.")
+    ('The pump ', 'ers heat.')
     """
 
     def __init__(self, before: str) -> None:
+        self.word = torn_word(before)
+        self.shown = before[: len(before) - len(self.word)]
         self._before = before.rstrip()
         self._is_spaced = before != self._before
         self._held: str | None = ""
+        self._doubled = ""  # white space that is there already
 
     def feed(self, piece: str) -> str:
         """Return what is new in the text so far and was not returned yet."""
         if self._held is None:
-            return piece
+            return self._new(piece)
         self._held += piece
         held = self._held.lstrip()
         is_again = len(held) < len(self._before) and self._before.startswith(held)
@@ -52,8 +69,17 @@ class Overlap:
             return self._gap(rest) + rest
         size = self._repeated(held, same)
         if size:
-            return held[size:].lstrip() if self._is_spaced else held[size:]
-        return self._gap(text) + text
+            self._doubled = string.whitespace if self._is_spaced else ""
+            return self._new(held[size:])
+        if self.word and held.startswith(self.word):
+            return held[len(self.word) :]
+        self._doubled = " \t" if self._is_spaced else ""
+        return self._new(self._gap(text) + text)
+
+    def _new(self, text: str) -> str:
+        text = text.lstrip(self._doubled) if self._doubled else text
+        self._doubled = "" if text else self._doubled
+        return text
 
     def _same(self, held: str) -> int:
         """Return how many characters it has in common with the beginning of the text."""
@@ -70,7 +96,26 @@ class Overlap:
         return next((n for n in sizes if self._before.endswith(held[:n])), 0)
 
     def _gap(self, text: str) -> str:
-        """Put a space between two Latin words that the engine's calls have torn apart."""
-        ends = self._before[-1:] + text[:1]
-        is_torn = len(ends) == 2 and ends.isascii() and (ends[0].isalnum() or ends[0] in ".,;:!?")
-        return " " if is_torn and ends[1].isalnum() and not self._is_spaced else ""
+        """Put a space before a new word that the engine's calls have left out."""
+        if self._is_spaced or not text[:1].isalnum():
+            return ""
+        if self.word:
+            return " "
+        # "so." and "So" are two words; what "readme." and "txt" are nobody knows.
+        last = re.sub(r"[)\]\"'”’*]+\Z", "", self._last())[-1:]
+        is_next = not text[0].islower() if last in ".!?" else True
+        return " " if _COMPLETE.fullmatch(self._last()) and is_next else ""
+
+    def _last(self) -> str:
+        found = _WORD.search(self._before)
+        return found[0] if found else ""
+
+
+def torn_word(text: str) -> str:
+    """Return the last word of a text that was cut, "" where it cannot have been cut inside one.
+
+    >>> torn_word("The pump mo"), torn_word("It costs 3,"), torn_word("So it is,"), torn_word("a ")
+    ('mo', '3,', '', '')
+    """
+    found = _WORD.search(text)
+    return "" if found is None or _COMPLETE.fullmatch(found[0]) else found[0]

@@ -192,7 +192,12 @@ def _written(texts: Mapping[int, tuple[str, str]]) -> str:
 
 
 def continue_messages(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Return the messages that ask to go on after ``text``, for engines with or without prefill."""
+    """Return the messages that ask to go on after ``text``, for engines with or without prefill.
+
+    Where there is no text, they ask for it as at first.
+    """
+    if not text.strip():
+        return messages
     task = (
         "Your text was cut off. Continue it exactly where it stops, in the middle of the sentence "
         "if it stops there. Do not repeat anything that is already written."

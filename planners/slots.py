@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..middleware.errors import HeadraceError
 from ..middleware.types import Constraint, Enforcement, FinishReason, Message
+from .echoes import ListMark, without_fence
 from .graph import DEFAULT_LENGTH, Node
 from .join import closing_fence
 
@@ -16,9 +17,9 @@ class Slot:
     """A place in the answer.
 
     With a ``constraint`` the text is held until it is whole and checked. Other text is passed on
-    as it comes, up to ``until``, and without ``prefix`` where it begins with that. ``otherwise``
-    stands where the engine does not write it; None: the answer ends before this slot. ``length``
-    is a guess at its tokens.
+    as it comes, up to ``until``, and without ``prefix`` or the ``mark`` of a list where it begins
+    with that. ``otherwise`` stands where the engine does not write it; None: the answer ends before
+    this slot. ``length`` is a guess at its tokens.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Slot:
     constraint: Constraint | None = None
     until: str | None = None
     prefix: str = ""
+    mark: ListMark | None = None
     otherwise: str | None = None
     length: int = DEFAULT_LENGTH
 
@@ -61,18 +63,31 @@ class SlotWork:
 
     def take(self) -> str:
         """Return what may be sent now: for free text all but the white space at its end."""
-        is_free = self.slot.constraint is None
-        text = self.text if is_free or self.is_written else ""
-        if prefix := self.slot.prefix:
-            start = text.lstrip()
-            is_begun = prefix.startswith(start) and self.end is None
-            text = "" if is_begun else start.removeprefix(prefix)
-        if until := self.slot.until:
-            text, found, _ = text.partition(until)
-            if not found and self.end is None:
-                text = text[: -len(until)]
-        text = text.strip()
-        if self.end is not None and text and is_free:
-            text += closing_fence(text)
+        if self.slot.constraint is None:
+            text = self._free()
+        else:
+            text = self.text.strip() if self.is_written else ""
         piece, self.num_sent = text[self.num_sent :], max(len(text), self.num_sent)
         return piece
+
+    def _free(self) -> str:
+        slot, is_ended = self.slot, self.end is not None
+        text: str | None = self.text.lstrip()
+        if slot.prefix:
+            is_begun = not is_ended and slot.prefix.startswith(text)
+            text = None if is_begun else text.removeprefix(slot.prefix)
+        elif slot.mark is not None:
+            text = slot.mark.without(text, is_ended=is_ended)
+        elif slot.until == "\n":
+            text = without_fence(text, is_ended=is_ended)
+        if text is None:
+            return ""
+        text = text.lstrip()
+        if slot.until is not None:
+            text, found, _ = text.partition(slot.until)
+            if not found and not is_ended:
+                text = text[: -len(slot.until)]
+        text = text.strip()
+        fence = closing_fence(text) if is_ended and text else ""
+        # A field ends where the text behind it begins; nothing that we add may end it before.
+        return text if slot.until and slot.until in text + fence else text + fence

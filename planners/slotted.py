@@ -176,7 +176,7 @@ class SlotsAnswer:
         messages, overlap = work.slot.messages, None
         if work.num_sent:  # what was read stays
             overlap = Overlap(work.text)
-            messages = continue_messages(messages, work.text)
+            messages = continue_messages(messages, overlap.shown)
         else:
             work.text = ""
         if granted is not None and (granted := granted - work.num_tokens) < 1:

@@ -173,6 +173,6 @@ class Writer:
 
     def _go_on(self, work: Work, ask: Ask) -> tuple[Message, ...]:
         """Return the messages that continue what is written; the next call cuts the overlap."""
-        text = self.join.written(work.node.id)
-        self._overlaps[work.node.id] = Overlap(text)
-        return continue_messages(ask(""), text)
+        overlap = Overlap(self.join.tear(work.node.id))
+        self._overlaps[work.node.id] = overlap
+        return continue_messages(ask(""), overlap.shown)

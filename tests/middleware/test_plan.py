@@ -299,7 +299,8 @@ def test_a_part_cut_by_length_is_continued_once() -> None:
     [first, second] = calls_of(engine, 2)
     assert first.request.sampling.max_tokens == 188
     assert second.request.sampling.max_tokens == 94
-    assert second.request.messages[-2] == Message.assistant(first.text)
+    shown = first.text.removesuffix("w187")  # which may be torn
+    assert second.request.messages[-2] == Message.assistant(shown)
     assert response.finish_reason == "length"
     assert row(response).details["nodes"][1]["continued"]
 

@@ -150,3 +150,25 @@ def test_a_text_that_cannot_begin_with_its_title_is_passed_on_at_once() -> None:
     join = Join()
     join.add(Node(1, "Heart health"))
     assert [join.feed(1, piece) for piece in ("`", "``py", "\nx")] == ["", "", ""]  # a block
+
+
+def test_a_torn_word_that_nobody_has_read_is_written_anew() -> None:
+    join = Join()
+    for id, title in enumerate(("Alpha", "Beta"), 1):
+        join.add(Node(id, title))
+    join.feed(1, "It moves quickly enough to be seen by everybody transf")
+    join.feed(2, "It stays where it is and is seen by everybody transf")
+    assert join.tear(1).endswith("by everybody transf")  # of the first part, which was sent
+    assert join.tear(2).endswith("by everybody ")
+    join.feed(2, "moves.")
+    join.end(1)
+    join.end(2)
+    assert join.text.endswith("2. **Beta**: It stays where it is and is seen by everybody moves.")
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"),
+    [("```\nx", "\n```"), ("```x``` in a line", ""), ("~~~ a`b\nx", "\n~~~"), ("```\nx\n```", "")],
+)
+def test_only_a_fence_is_closed(text: str, fence: str) -> None:
+    assert closing_fence(text) == fence

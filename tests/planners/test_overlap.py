@@ -40,6 +40,35 @@ def test_a_text_that_ends_in_white_space_needs_no_gap() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "shown", "text", "expected"),
+    [
+        ("A heat pump transf", "A heat pump ", "transfers heat.", "A heat pump transfers heat."),
+        ("A heat pump transf", "A heat pump ", "moves heat.", "A heat pump transf moves heat."),
+        ("A heat pump moves", "A heat pump ", "moves heat.", "A heat pump moves heat."),
+        ("It costs 3,", "It costs ", "3,500 euros.", "It costs 3,500 euros."),
+        ("See https://exam", "See ", "https://example.org.", "See https://example.org."),
+        ("Use std::", "Use ", "std::vector here.", "Use std::vector here."),
+        ("in the U.", "in the ", "U.S. and", "in the U.S. and"),
+        ("It is well-kno", "It is ", "well-known.", "It is well-known."),
+        ("So it is warm.", "So it is warm.", "Then it cools.", "So it is warm. Then it cools."),
+        ("It is warm,", "It is warm,", "but wet.", "It is warm, but wet."),
+        ("Open readme.", "Open readme.", "txt first.", "Open readme.txt first."),
+        ("Wärmepu", "", "Wärmepumpen heizen.", "Wärmepumpen heizen."),
+        ("热泵把热", "热泵把热", "量搬进屋里。", "热泵把热量搬进屋里。"),
+        ("x" * 50, "x" * 50, "y = 1", "x" * 50 + "y = 1"),
+        ("One two. ", "One two. ", " Three.", "One two. Three."),
+        ("A list:\n", "A list:\n", "\n- one", "A list:\n\n- one"),
+    ],
+)
+def test_nothing_is_put_into_a_word_that_was_torn(
+    before: str, shown: str, text: str, expected: str
+) -> None:
+    assert Overlap(before).shown == shown
+    assert continued(before, text) == expected
+    assert continued(before, text, 1) == expected
+
+
 @given(st.text(alphabet="ab ", max_size=60), st.text(alphabet="cd ", max_size=60))
 def test_nothing_new_is_lost(before: str, text: str) -> None:
     assert continued(before, text).replace(" ", "") == (before + text).replace(" ", "")
