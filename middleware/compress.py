@@ -105,11 +105,17 @@ class Compress(Transform):
     cost: Predictor | None = field(default=None, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.when not in ("always", "pays"):
-            raise InvalidRequest(f'when is "always" or "pays", got {self.when!r:.40}')
+        parts.one_of("when", self.when, ("always", "pays"))
         if self.every is not None and (type(self.every) is not int or self.every < 1):
             raise InvalidRequest(f"every is a number of calls, 1 or more, got {self.every!r:.40}")
         check_keep(self.keep)
+        parts.check_compressor(self.compressor)
+        parts.check_tokenizer(self.tokenizer)
+        parts.one_of("last_user", self.last_user, ("keep", "context"))
+        parts.one_of("on_error", self.on_error, ("pass", "raise"))
+        parts.one_of("fold", self.fold, (True, False))
+        if not isinstance(self.json, JsonPolicy | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequest(f"json is a JsonPolicy, got {self.json!r:.60}")
         _ = self.budget, self._rates, self._tools  # wrong ones are said here, not at a request
         if self.stable and self.target_tokens is not None:
             raise InvalidRequest(

@@ -26,8 +26,8 @@ class HeadraceCompressor:
     ``target_tokens`` or ``threshold``) is over all documents together. Documents come back as
     copies with other content: ids, meta, embeddings and scores stay, but for the score of ranked
     documents, which is the ranker's; one that nothing is left of is left out. Documents without
-    text pass as they are, at the end. ``method`` and ``top_k`` are those of ``Rerank``, the others
-    those of ``Compress``. Raises InvalidRequest for options that make no sense.
+    text pass as they are, at their place. ``method`` and ``top_k`` are those of ``Rerank``, the
+    others those of ``Compress``. Raises InvalidRequest for options that make no sense.
     """
 
     def __init__(
@@ -76,23 +76,18 @@ class HeadraceCompressor:
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document], query: str = "") -> dict[str, list[Document]]:
         """Return ``documents``: what is left of them for the query."""
-        texts, others = _split(documents)
-        kept = self._retrieved.cut(query, [document.content or "" for document in texts])
-        return {"documents": [*(_shorter(texts[one.index], one) for one in kept), *others]}
+        return {"documents": self._retrieved.shorten(query, documents, _text, _shorter)}
 
     @component.output_types(documents=list[Document])
     async def run_async(
         self, documents: list[Document], query: str = ""
     ) -> dict[str, list[Document]]:
         """Do the same without blocking the event loop."""
-        texts, others = _split(documents)
-        kept = await self._retrieved.acut(query, [document.content or "" for document in texts])
-        return {"documents": [*(_shorter(texts[one.index], one) for one in kept), *others]}
+        return {"documents": await self._retrieved.ashorten(query, documents, _text, _shorter)}
 
 
-def _split(documents: list[Document]) -> tuple[list[Document], list[Document]]:
-    texts = [document for document in documents if document.content]
-    return texts, [document for document in documents if not document.content]
+def _text(document: Document) -> str:
+    return document.content or ""
 
 
 def _shorter(old: Document, kept: Kept) -> Document:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 try:
     from langchain_core.callbacks import Callbacks
@@ -23,6 +23,7 @@ except ImportError as error:
         "headrace's LangChain steps need langchain-core: pip install 'headrace[langchain]'"
     ) from error
 
+from ..compressors.keep import check_keep
 from .blocking import Loop
 from .compress import Compress
 from .errors import InvalidRequest
@@ -45,6 +46,8 @@ class HeadraceRunnable(Runnable[LangChainInput, Any]):
     and tool messages are never touched, nor is whatever asks something; the last user
     turn is cut too (``last_user="keep"`` turns that off), since that is where a RAG prompt has its
     context. Everything else of a message (ids, names, tool calls, images) stays as it is.
+
+    Raises InvalidRequest for options that make no sense, when it is made.
     """
 
     def __init__(
@@ -59,6 +62,9 @@ class HeadraceRunnable(Runnable[LangChainInput, Any]):
         keep: Sequence[str | re.Pattern[str]] = (),
         last_user: Literal["keep", "context"] = "context",
     ) -> None:
+        if not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequest(f"question is a text, got {question!r:.60}")
+        check_keep(keep)
         self._question = question
         self._loop = Loop()
         self._stage = Compress(
@@ -150,7 +156,8 @@ class HeadraceCompressor(BaseDocumentCompressor):
     As the ``base_compressor`` of a ContextualCompressionRetriever, or by itself. Documents come
     back best first with their ids and metadata, to which ``relevance_score`` is added; one that
     nothing is left of is left out. ``method`` is that of ``Rerank``, the other options are those of
-    ``Compress``; without a budget, documents are only reranked.
+    ``Compress``; without a budget, documents are only reranked. Documents without text pass as they
+    are, at their place. Raises InvalidRequest for options that make no sense, when it is made.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
@@ -165,17 +172,16 @@ class HeadraceCompressor(BaseDocumentCompressor):
 
     _retrieved: Retrieved = PrivateAttr()
 
+    if not TYPE_CHECKING:  # which reads the options off the fields
+
+        def __init__(self, **options: Any) -> None:
+            """Say wrong options at once, in one line, which pydantic would wrap."""
+            Retrieved.of({"method": "auto", **options})
+            super().__init__(**options)
+
     def model_post_init(self, context: Any, /) -> None:
-        """Make the stages, so that wrong options are said at once."""
-        self._retrieved = Retrieved(
-            self.top_k,
-            self.method,
-            self.rate,
-            self.target_tokens,
-            self.threshold,
-            self.compressor,
-            self.tokenizer,
-        )
+        """Make the stages."""
+        self._retrieved = Retrieved.of(self.__dict__)
 
     def compress_documents(
         self,
@@ -187,8 +193,7 @@ class HeadraceCompressor(BaseDocumentCompressor):
 
         ``callbacks`` is LangChain's; nothing in here is a run of its own that they could hear of.
         """
-        kept = self._retrieved.cut(query, [document.page_content for document in documents])
-        return [_scored(documents[one.index], one) for one in kept]
+        return self._retrieved.shorten(query, documents, _text, _scored)
 
     async def acompress_documents(
         self,
@@ -197,8 +202,11 @@ class HeadraceCompressor(BaseDocumentCompressor):
         callbacks: Callbacks | None = None,
     ) -> Sequence[LangChainDocument]:
         """Return the documents that answer the query, shorter and best first."""
-        kept = await self._retrieved.acut(query, [document.page_content for document in documents])
-        return [_scored(documents[one.index], one) for one in kept]
+        return await self._retrieved.ashorten(query, documents, _text, _scored)
+
+
+def _text(document: LangChainDocument) -> str:
+    return document.page_content
 
 
 def _scored(old: LangChainDocument, new: Kept) -> LangChainDocument:

@@ -22,6 +22,8 @@ except ImportError as error:
     ) from error
 
 from ..compressors import JsonPolicy
+from ..compressors.keep import check_keep
+from . import parts
 from . import retrieve as recall
 from .blocking import Loop
 from .compress import Compress
@@ -74,6 +76,8 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
         retrieve: bool = False,
     ) -> None:
         super().__init__()
+        check_keep(keep)
+        parts.one_of("retrieve", retrieve, (True, False))
         self._loop = Loop()
         self._retrieves = retrieve
         self._stage = Compress(

@@ -5,7 +5,7 @@ Needs ``llama-index-core``: pip install 'headrace[llamaindex]'.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 try:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -26,8 +26,8 @@ class HeadracePostprocessor(BaseNodePostprocessor):
     (``rate``, ``target_tokens`` or ``threshold``) is over all nodes together. Nodes come back as
     copies with other text: ids, metadata, relationships and scores stay, but for the score of
     ranked nodes, which is the ranker's; a node that nothing is left of is left out. Nodes without
-    text pass as they are, at the end. ``method`` and ``top_k`` are those of ``Rerank``, the others
-    those of ``Compress``. Raises InvalidRequest for options that make no sense.
+    text pass as they are, at their place. ``method`` and ``top_k`` are those of ``Rerank``, the
+    others those of ``Compress``. Raises InvalidRequest for options that make no sense.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -42,18 +42,17 @@ class HeadracePostprocessor(BaseNodePostprocessor):
 
     _retrieved: Retrieved = PrivateAttr()
 
+    if not TYPE_CHECKING:  # which reads the options off the fields
+
+        def __init__(self, **options: Any) -> None:
+            """Say wrong options at once, in one line, which pydantic would wrap."""
+            Retrieved.of(options, type(self).model_fields)
+            super().__init__(**options)
+
     def model_post_init(self, context: Any, /) -> None:
-        """Make the stages, so that wrong options are said at once."""
+        """Make the stages."""
         super().model_post_init(context)
-        self._retrieved = Retrieved(
-            self.top_k,
-            self.method,
-            self.rate,
-            self.target_tokens,
-            self.threshold,
-            self.compressor,
-            self.tokenizer,
-        )
+        self._retrieved = Retrieved.of(self.__dict__, type(self).model_fields)
 
     @classmethod
     def class_name(cls) -> str:
@@ -63,16 +62,12 @@ class HeadracePostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        texts, others = _split(nodes)
-        kept = self._retrieved.cut(_question(query_bundle), [_text(node) for node in texts])
-        return [*(_shorter(texts[one.index], one) for one in kept), *others]
+        return self._retrieved.shorten(_question(query_bundle), nodes, _text, _shorter)
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        texts, others = _split(nodes)
-        kept = await self._retrieved.acut(_question(query_bundle), [_text(node) for node in texts])
-        return [*(_shorter(texts[one.index], one) for one in kept), *others]
+        return await self._retrieved.ashorten(_question(query_bundle), nodes, _text, _shorter)
 
 
 def _question(query_bundle: QueryBundle | None) -> str:
@@ -81,11 +76,6 @@ def _question(query_bundle: QueryBundle | None) -> str:
 
 def _text(node: NodeWithScore) -> str:
     return node.node.get_content(MetadataMode.NONE)
-
-
-def _split(nodes: list[NodeWithScore]) -> tuple[list[NodeWithScore], list[NodeWithScore]]:
-    texts = [node for node in nodes if _text(node)]
-    return texts, [node for node in nodes if not _text(node)]
 
 
 def _shorter(old: NodeWithScore, kept: Kept) -> NodeWithScore:

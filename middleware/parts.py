@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ..compressors import (
@@ -13,9 +14,12 @@ from ..compressors import (
     make_reranker,
     make_scorer,
 )
+from ..compressors.names import READERS, RERANKERS, SCORERS, is_bare_word
+from ..compressors.openai_tokens import encoding_of
 from ..compressors.rerankers import Cascade
 from ..compressors.scorers.sentences import Sentences, SentenceScorer, make_sentences
 from .errors import InvalidRequest
+from .models import Kind, locate
 
 DEFAULT_RATE = 0.5
 
@@ -30,6 +34,51 @@ def budget(
     if rate is None and target_tokens is None and threshold is None and quality is None:
         rate = DEFAULT_RATE
     return Budget(rate=rate, target_tokens=target_tokens, threshold=threshold, quality=quality)
+
+
+def check_compressor(name: object) -> None:
+    """Say at once that a compressor's name is none. Loads nothing and asks no network.
+
+    A word must be a choice or a model on this machine; a name with an organisation (org/name) may
+    be on the hub, where it is looked for when it is first used. Raises InvalidRequest.
+    """
+    kind, _, own = _name("compressor", name).partition(":")
+    if kind == "sentences" and own:
+        _check("compressor", own, ("lexical", *RERANKERS))
+    elif own and kind in READERS:
+        _check("compressor", own, ("smollm2",))
+    elif own or kind not in SCORERS:
+        _check("compressor", _name("compressor", name), SCORERS)
+
+
+def check_method(name: object) -> None:
+    """Say at once that a reranker's name is none, as ``check_compressor`` does."""
+    kind, _, own = _name("method", name).partition(":")
+    is_reader = own and kind == "perplexity"
+    _check("method", own if is_reader else _name("method", name), RERANKERS)
+
+
+def check_tokenizer(name: object) -> None:
+    """Say at once that a tokenizer's name is none, as ``check_compressor`` does."""
+    if name is not None and encoding_of(_name("tokenizer", name)) is None:
+        _check("tokenizer", _name("tokenizer", name), ("None", "an OpenAI model or encoding"))
+
+
+def _check(what: str, name: str, choices: Sequence[str]) -> None:
+    is_known = name in choices or not is_bare_word(name)
+    kind: Kind | None = "tokenizer" if what == "tokenizer" else None
+    if not is_known and locate(name, kind=kind) is None:
+        raise InvalidRequest(
+            f"no {what} {name!r:.60}: choose {', '.join(choices)}, or a model on this machine, by"
+            " name or folder, or on the hub, as org/name"
+        )
+
+
+def one_of(what: str, value: object, choices: Sequence[object]) -> None:
+    """Raise InvalidRequest for a value that is none of the choices."""
+    if value not in choices or type(value) not in {type(choice) for choice in choices}:
+        said = " or ".join(f'"{one}"' if isinstance(one, str) else repr(one) for one in choices)
+        raise InvalidRequest(f"{what} is {said}, got {value!r:.60}")
 
 
 def scorer(name: str) -> Scorer:

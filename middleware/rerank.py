@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from ..compressors import Reranker
 from ..compressors import rerank as rank
+from ..compressors.rerankers import check_top_k
 from . import parts
 from .report import StageReport
 from .threads import in_thread
@@ -23,12 +24,19 @@ class Rerank(Transform):
     ``method`` is "auto" (the embedded model; of many documents BM25 chooses those that it reads),
     "bm25", or what else ``make_reranker`` knows. Ids and metadata are kept, ``score`` is set; of
     documents with the same title and text the first one counts.
+
+    Raises InvalidRequest for options that make no sense, when it is made.
     """
 
     name: ClassVar[str] = "rerank"
     top_k: int | None = None
     method: str = "auto"
     on_error: Literal["pass", "raise"] = "pass"
+
+    def __post_init__(self) -> None:
+        check_top_k(self.top_k)
+        parts.check_method(self.method)
+        parts.one_of("on_error", self.on_error, ("pass", "raise"))
 
     @cached_property
     def reranker(self) -> Reranker:

@@ -5,16 +5,20 @@ The steps for LangChain, LlamaIndex and Haystack translate to and from this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Self, TypeVar
 
+from . import parts
 from .blocking import Loop
 from .compress import Compress
 from .errors import InvalidRequest
 from .rerank import Rerank
 from .transform import Transform
 from .types import Document, Message, Request
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,18 @@ class Retrieved:
             raise InvalidRequest(
                 f'top_k={self.top_k} needs a method that ranks, such as "auto" or "bm25"'
             )
+        parts.check_compressor(self.compressor)  # also without a budget, which it waits for
+        parts.check_tokenizer(self.tokenizer)
         _ = self.stages  # wrong options are said here
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], others: Collection[str] = ()) -> Self:
+        """Read options from names and values, but for ``others``. Raises InvalidRequest."""
+        names = [name for name in cls.__match_args__ if not name.startswith("_")]
+        for name in options:
+            if name not in names and name not in others:
+                raise InvalidRequest(f"no option {name!r:.40}; there are {', '.join(names)}")
+        return cls(**{name: value for name, value in options.items() if name in names})
 
     @cached_property
     def stages(self) -> tuple[Transform, ...]:
@@ -67,21 +82,46 @@ class Retrieved:
             _ = stage.reranker if isinstance(stage, Rerank) else None
             _ = stage.engine if isinstance(stage, Compress) else None
 
-    def cut(self, question: str, texts: Sequence[str]) -> list[Kept]:
-        """Return what is left of the texts for the question, best first if they are ranked.
+    def shorten(
+        self,
+        question: str,
+        items: Sequence[Item],
+        text_of: Callable[[Item], str],
+        write: Callable[[Item, Kept], Item],
+    ) -> list[Item]:
+        """Return what is left of a framework's items for the question, best first if ranked.
 
-        Texts of which nothing is left are left out. Raises InvalidRequest where texts are to be
-        ranked for an empty question.
+        Items of whose text nothing is left are left out; those that have no text (images) are the
+        same objects, at their place. Raises InvalidRequest where texts are to be ranked for an
+        empty question.
         """
-        return self._loop.run(self.acut(question, texts))
+        return self._loop.run(self.ashorten(question, items, text_of, write))
 
-    async def acut(self, question: str, texts: Sequence[str]) -> list[Kept]:
+    async def ashorten(
+        self,
+        question: str,
+        items: Sequence[Item],
+        text_of: Callable[[Item], str],
+        write: Callable[[Item, Kept], Item],
+    ) -> list[Item]:
         """Do the same without blocking the event loop."""
+        texts = {i: text for i, item in enumerate(items) if (text := text_of(item))}
+        kept = await self._cut(question, texts)
+        found = {one.index: write(items[one.index], one) for one in kept}
+        others = {i: item for i, item in enumerate(items) if i not in texts}
+        if self.method is None:
+            return [item for _, item in sorted((found | others).items())]
+        placed = [*found.values()]
+        for i, item in others.items():
+            placed.insert(i, item)
+        return placed
+
+    async def _cut(self, question: str, texts: Mapping[int, str]) -> list[Kept]:
         if not texts:
             return []
         if self.method is not None and not question.strip():
             raise InvalidRequest("documents are ranked for a question, got an empty one")
-        documents = tuple(Document(text, id=str(i)) for i, text in enumerate(texts))
+        documents = tuple(Document(text, id=str(i)) for i, text in texts.items())
         request = Request((Message.user(question),), documents)
         for stage in self.stages:
             request = await stage.transform(request)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Literal, Self, cast
 
+from . import parts
 from .compress import Compress
 from .errors import InvalidRequest
 from .rerank import Rerank
@@ -55,7 +56,10 @@ class Options:
     question: str = ""
 
     def __post_init__(self) -> None:
-        _ = stages(self)  # what cannot be done is said now
+        _ = stages(self)  # what cannot be done is said now, also what nothing asks for yet
+        parts.check_compressor(self.compressor)
+        parts.check_method(self.method)
+        parts.check_tokenizer(self.tokenizer)
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -15,29 +16,17 @@ from haystack.components.builders import PromptBuilder
 from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
 from haystack.dataclasses import ByteStream
 from haystack.document_stores.in_memory import InMemoryDocumentStore
+from mill import DAYS, QUESTION, TEXTS, WHEELS, WHEN, WRONG
 
 import headrace
 from headrace import InvalidRequest
 from headrace.middleware.haystack import HeadraceCompressor
 
-DAYS = "\n".join(
-    f"On day {day} the miller ground {day * 3} sacks of rye and nothing else of note happened."
-    for day in range(1, 20)
-)
-QUESTION = "How many sacks were ground on day 7?"
-WHEELS = [
-    "Viktor Kaplan, who as it happens came from Austria, patented a turbine in 1913.",
-    "The Pelton wheel of 1880 is driven by jets of water.",
-    "A runner stone of 1.2 metres weighs about 1,200 kilograms.",
-]
-WHEN = "When did Kaplan patent his turbine?"
-
 
 def documents() -> list[Document]:
-    texts = ["The weather was fine.", DAYS, "Sacks of rye are heavy."]
     return [
         Document(id=f"d{at}", content=text, meta={"page": at}, score=0.9 - at / 10, embedding=[0.5])
-        for at, text in enumerate(texts)
+        for at, text in enumerate(TEXTS)
     ]
 
 
@@ -57,10 +46,14 @@ def test_ranked_documents_come_best_first() -> None:
     assert best.score != documents()[1].score
 
 
-def test_documents_without_text_pass_as_they_are() -> None:
-    image = Document(blob=ByteStream(b"AAAA"))
-    after = HeadraceCompressor(rate=0.5).run([image, *documents()], "rye?")["documents"]
-    assert after[-1] is image
+@pytest.mark.parametrize("method", [None, "bm25"])
+def test_documents_without_text_pass_as_they_are_at_their_place(method: str | None) -> None:
+    image, table = Document(blob=ByteStream(b"AAAA")), Document(content="")
+    first, *others = documents()
+    step = HeadraceCompressor(rate=0.5, method=method)
+    after = step.run([image, first, table, *others], "rye?")["documents"]
+    assert [i for i, one in enumerate(after) if one is image or one is table] == [0, 2]
+    assert {one.id for one in after} >= {"d1", "d2", image.id, table.id}
 
 
 def test_no_documents_and_no_query() -> None:
@@ -76,10 +69,11 @@ def test_it_warms_up_as_often_as_one_likes() -> None:
     assert step.run(documents(), QUESTION)["documents"]
 
 
-@pytest.mark.parametrize(("options", "says"), [({"rate": 1.5}, "1.5"), ({"top_k": 3}, "method")])
+@pytest.mark.parametrize(("options", "says"), [*WRONG, ({"top_k": 3}, "needs a method")])
 def test_wrong_options_are_said_when_it_is_made(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidRequest, match=says):
+    with pytest.raises(InvalidRequest, match=re.escape(says)) as raised:
         HeadraceCompressor(**options)
+    assert "\n" not in str(raised.value)
 
 
 @component

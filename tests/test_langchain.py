@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,16 +11,14 @@ from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
+from mill import DAYS as CONTEXT
+from mill import QUESTION, WRONG
 
 from headrace import InvalidRequest
 from headrace.middleware.langchain import HeadraceCompressor, HeadraceRunnable
 
-CONTEXT = "\n".join(
-    f"On day {day} the miller ground {day * 3} sacks of rye and nothing else of note happened."
-    for day in range(1, 20)
-)
-QUESTION = "How many sacks were ground on day 7?"
 SYSTEM = SystemMessage("Answer in one word. Never say that you are a very helpful assistant.")
 CALL = {"name": "look_up", "args": {"day": 7}, "id": "call-1", "type": "tool_call"}
 TOOL = ToolMessage('{"day": 7, "sacks": [21, 22, 23, 24, 25]}', tool_call_id="call-1")
@@ -161,11 +160,34 @@ def test_no_messages_are_no_messages() -> None:
     assert HeadraceRunnable(rate=0.4).invoke([]) == []
 
 
-def test_a_wrong_budget_is_said_when_the_step_is_made() -> None:
-    with pytest.raises(InvalidRequest, match=r"1\.5"):
-        HeadraceRunnable(rate=1.5)
-    with pytest.raises(ValueError, match=r"1\.5"):
-        HeadraceCompressor(rate=1.5)
+@pytest.mark.parametrize(
+    ("options", "says"), [*WRONG, ({"rat": 0.5}, "no option 'rat'; there are")]
+)
+def test_wrong_options_of_the_compressor_are_said_when_it_is_made(
+    options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(says)) as raised:
+        HeadraceCompressor(**options)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        *(pair for pair in WRONG if "method" not in pair[0]),
+        ({}, "exactly one of"),
+        ({"rate": 0.5, "last_user": "zz"}, '"keep" or "context", got \'zz\''),
+        ({"rate": 0.5, "question": 3}, "question is a text, got 3"),
+        ({"rate": 0.5, "keep": "Ann"}, "list of patterns, got 'Ann'"),
+        ({"rate": 0.5, "keep": 3}, "got 3"),
+    ],
+)
+def test_wrong_options_of_the_runnable_are_said_when_it_is_made(
+    options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(says)) as raised:
+        HeadraceRunnable(**options)
+    assert "\n" not in str(raised.value)
 
 
 DOCUMENTS = [
@@ -202,3 +224,48 @@ async def test_documents_async_and_none() -> None:
 def test_documents_are_ranked_for_a_question() -> None:
     with pytest.raises(InvalidRequest, match="empty"):
         HeadraceCompressor(method="bm25").compress_documents(DOCUMENTS, " ")
+
+
+def test_documents_without_text_keep_their_place() -> None:
+    empty = Document("", metadata={"image": "AAAA"})
+    step = HeadraceCompressor(method="bm25", rate=0.8)
+    after = step.compress_documents([empty, *DOCUMENTS], QUESTION)
+    assert after[0] is empty
+    assert after[1:] == step.compress_documents(DOCUMENTS, QUESTION)
+
+
+class Found(BaseRetriever):
+    """Finds the same documents for every question."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return DOCUMENTS
+
+
+async def test_langchains_compression_retriever_finds_fewer_and_shorter_documents() -> None:
+    classic: Any = pytest.importorskip(
+        "langchain_classic.retrievers", reason="pip install langchain-classic"
+    )
+    step = HeadraceCompressor(method="bm25", top_k=2, rate=0.8)
+    retriever = classic.ContextualCompressionRetriever(base_compressor=step, base_retriever=Found())
+    heard = Heard()
+    found = retriever.invoke(QUESTION, {"callbacks": [heard]})
+    assert found == step.compress_documents(DOCUMENTS, QUESTION)
+    assert [document.id for document in found] == ["c", "r"]
+    assert "21 sacks" in found[0].page_content
+    assert len(found[0].page_content) < len(CONTEXT)
+    assert await retriever.ainvoke(QUESTION) == found
+    assert await retriever.abatch([QUESTION, QUESTION]) == [found, found]
+    chain = retriever | (lambda kept: "\n".join(one.page_content for one in kept))
+    assert "21 sacks" in await chain.ainvoke(QUESTION)
+
+
+async def test_a_compression_pipeline_takes_the_compressor_as_a_step() -> None:
+    base: Any = pytest.importorskip(
+        "langchain_classic.retrievers.document_compressors", reason="pip install langchain-classic"
+    )
+    rank, cut = HeadraceCompressor(method="bm25", top_k=1), HeadraceCompressor(rate=0.5)
+    both = base.DocumentCompressorPipeline(transformers=[rank, cut])
+    (only,) = both.compress_documents(DOCUMENTS, QUESTION)
+    assert (only.id, only.metadata["page"]) == ("c", 2)
+    assert len(only.page_content) < 0.7 * len(CONTEXT)
+    assert await both.acompress_documents(DOCUMENTS, QUESTION) == [only]

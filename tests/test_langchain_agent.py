@@ -344,7 +344,17 @@ def test_other_middleware_sees_the_same_system_message() -> None:
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"results": 1.5}, "1.5"), ({"every": 0}, "every"), ({"turns": -1}, "-1")],
+    [
+        ({"results": 1.5}, "1.5"),
+        ({"every": 0}, "every"),
+        ({"turns": -1}, "-1"),
+        ({"compressor": "zz"}, "no compressor 'zz': choose auto, lexical"),
+        ({"tokenizer": "zz"}, "no tokenizer 'zz': choose None"),
+        ({"keep": "Ann"}, "list of patterns, got 'Ann'"),
+        ({"json": {}}, "json is a JsonPolicy, got {}"),
+        ({"fold": 1}, "fold is True or False, got 1"),
+        ({"retrieve": "yes"}, "retrieve is True or False, got 'yes'"),
+    ],
 )
 def test_wrong_options_are_said_when_it_is_made(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidRequest, match=says):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -19,27 +20,15 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
+from mill import DAYS, QUESTION, TEXTS, WHEELS, WHEN, WRONG
 from pydantic import Field
 
 import headrace
 from headrace import InvalidRequest
 from headrace.middleware.llamaindex import HeadracePostprocessor
 
-DAYS = "\n".join(
-    f"On day {day} the miller ground {day * 3} sacks of rye and nothing else of note happened."
-    for day in range(1, 20)
-)
-QUESTION = "How many sacks were ground on day 7?"
-WHEELS = [
-    "Viktor Kaplan, who as it happens came from Austria, patented a turbine in 1913.",
-    "The Pelton wheel of 1880 is driven by jets of water.",
-    "A runner stone of 1.2 metres weighs about 1,200 kilograms.",
-]
-WHEN = "When did Kaplan patent his turbine?"
-
 
 def nodes() -> list[NodeWithScore]:
-    texts = ["The weather was fine.", DAYS, "Sacks of rye are heavy."]
     return [
         NodeWithScore(
             node=TextNode(
@@ -52,7 +41,7 @@ def nodes() -> list[NodeWithScore]:
             ),
             score=0.9 - at / 10,
         )
-        for at, text in enumerate(texts)
+        for at, text in enumerate(TEXTS)
     ]
 
 
@@ -84,10 +73,28 @@ async def test_async_gives_the_same() -> None:
     assert await step.apostprocess_nodes(nodes(), QueryBundle(QUESTION)) == once
 
 
-def test_images_without_text_pass_as_they_are() -> None:
-    image = NodeWithScore(node=ImageNode(image="AAAA", id_="i"), score=0.1)
-    after = HeadracePostprocessor(rate=0.5).postprocess_nodes([image, *nodes()], query_str="rye?")
-    assert after[-1] is image
+def image(name: str) -> NodeWithScore:
+    return NodeWithScore(node=ImageNode(image="AAAA", id_=name), score=0.1)
+
+
+async def test_nodes_without_text_pass_as_they_are_at_their_place() -> None:
+    step = HeadracePostprocessor(rate=0.5)
+    a, b, c = image("a"), image("b"), image("c")
+    first, second, third = nodes()
+    given = [a, first, b, second, third, c]
+    after = step.postprocess_nodes(given, query_str=QUESTION)
+    assert [node.node_id for node in after] == ["a", "n0", "b", "n1", "n2", "c"]
+    assert [after[0], after[2], after[5]] == [a, b, c]
+    assert await step.apostprocess_nodes(given, QueryBundle(QUESTION)) == after
+    assert step.postprocess_nodes([a, b], query_str=QUESTION) == [a, b]
+
+
+def test_nodes_without_text_keep_their_place_among_ranked_ones_too() -> None:
+    step = HeadracePostprocessor(method="bm25", top_k=1)
+    first, second, third = nodes()
+    given = [first, image("a"), second, third, image("b")]
+    after = step.postprocess_nodes(given, query_str=QUESTION)
+    assert [node.node_id for node in after] == ["n1", "a", "b"]
 
 
 def test_no_nodes_and_no_query() -> None:
@@ -105,10 +112,17 @@ def test_it_is_serialised_as_llamaindex_does_it() -> None:
     assert HeadracePostprocessor.from_dict(data).to_dict() == data
 
 
-@pytest.mark.parametrize(("options", "says"), [({"rate": 1.5}, "1.5"), ({"top_k": 3}, "method")])
+MORE: list[tuple[dict[str, Any], str]] = [
+    ({"top_k": 3}, "needs a method"),
+    ({"rat": 0.5}, "no option 'rat'; there are top_k, method, rate"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), [*WRONG, *MORE])
 def test_wrong_options_are_said_when_it_is_made(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(InvalidRequest, match=re.escape(says)) as raised:
         HeadracePostprocessor(**options)
+    assert "\n" not in str(raised.value)
 
 
 class Fixed(BaseRetriever):

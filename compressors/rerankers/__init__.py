@@ -8,14 +8,23 @@ from dataclasses import replace
 from ...middleware.errors import InvalidRequest, ModelUnavailable
 from ...middleware.models import resolve
 from ...middleware.types import Document
-from ..names import is_bare_word
+from ..names import RERANKERS, is_bare_word
 from .base import Reranker
 from .biencoder import BiEncoder
 from .bm25 import BM25
 from .cascade import Cascade
 from .crossencoder import CrossEncoder, num_labels
 
-__all__ = ["BM25", "BiEncoder", "Cascade", "CrossEncoder", "Reranker", "make_reranker", "rerank"]
+__all__ = [
+    "BM25",
+    "BiEncoder",
+    "Cascade",
+    "CrossEncoder",
+    "Reranker",
+    "check_top_k",
+    "make_reranker",
+    "rerank",
+]
 
 
 def make_reranker(method: str = "auto") -> Reranker:
@@ -52,9 +61,15 @@ def make_reranker(method: str = "auto") -> Reranker:
         if not is_bare_word(method):
             raise
         raise ModelUnavailable(
-            f"no method {method!r}: choose auto, bm25, bi-encoder, mini, perplexity, or a model's"
-            f" name or folder; {error}"
+            f"no method {method!r}: choose {', '.join(RERANKERS)},"
+            f" or a model's name or folder; {error}"
         ) from error
+
+
+def check_top_k(top_k: int | None) -> None:
+    """Raise InvalidRequest for what is no number of documents."""
+    if top_k is not None and (type(top_k) is not int or top_k < 1):
+        raise InvalidRequest(f"top_k must be a whole number from 1 on, got {top_k!r:.60}")
 
 
 def rerank(
@@ -75,8 +90,7 @@ def rerank(
         raise InvalidRequest(f"a question is a text, got {question!r:.60}")
     if not question.strip():
         raise InvalidRequest("reranking needs a question, got an empty one; say what to look for")
-    if top_k is not None and (type(top_k) is not int or top_k < 1):
-        raise InvalidRequest(f"top_k must be a whole number from 1 on, got {top_k!r}")
+    check_top_k(top_k)
     if not documents:
         return []
     scores = reranker.score(question, documents)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ...middleware.errors import ModelUnavailable
-from ..names import is_bare_word
+from ..names import READERS, SCORERS, is_bare_word
 from .base import Scorer
 from .classifier import TokenClassifier
 from .lexical import Lexical
 
 __all__ = ["Lexical", "Scorer", "TokenClassifier", "make_scorer"]
-
-_READERS = frozenset(("perplexity", "llmlingua", "selective-context", "longllmlingua"))
 
 
 def make_scorer(name: str = "auto") -> Scorer:
@@ -41,7 +39,7 @@ def make_scorer(name: str = "auto") -> Scorer:
 
         return make_sentences(name.removeprefix("sentences").removeprefix(":") or "auto")
     method, _, model = name.partition(":")
-    if method in _READERS:
+    if method in READERS:
         from ..perplexity import make_perplexity
 
         return make_perplexity(method, model or "smollm2")
@@ -51,6 +49,6 @@ def make_scorer(name: str = "auto") -> Scorer:
         if not is_bare_word(name):
             raise
         raise ModelUnavailable(
-            f"no compressor {name!r}: choose auto, lexical, mini, sentences, llmlingua,"
-            f" selective-context, longllmlingua, or a model's name or folder; {error}"
+            f"no compressor {name!r}: choose {', '.join(SCORERS)},"
+            f" or a model's name or folder; {error}"
         ) from error

@@ -135,6 +135,10 @@ def test_options_that_make_no_sense_are_one_line(
 def test_wrong_options_and_wrong_clients_are_said_at_once() -> None:
     with pytest.raises(InvalidRequest, match="no option 'compresor'"):
         wrap(openai.OpenAI(api_key="k"), compresor="lexical")
+    for name, choice in (("method", "bm25"), ("compressor", "lexical"), ("tokenizer", "OpenAI")):
+        with pytest.raises(InvalidRequest, match=f"no {name} 'zz': choose .*{choice}") as raised:
+            wrap(openai.OpenAI(api_key="k"), **{name: "zz"})
+        assert "\n" not in str(raised.value)
     with pytest.raises(InvalidRequest, match="takes a client of openai or anthropic"):
         wrap("http://localhost")
     with pytest.raises(InvalidRequest, match="no options for requests to /embeddings"):
