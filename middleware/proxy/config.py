@@ -13,27 +13,10 @@ from typing import Any, cast
 
 from ...backends.openai_urls import normalize_base_url
 from ..errors import HeadraceError, InvalidRequest
-from ..plan import Plan
-from ..wrap_options import Options
+from .policies import Policy, read_policy
 
 EVERY = "*"
 _log = logging.getLogger("headrace.proxy")
-
-
-@dataclass(frozen=True, slots=True)
-class Policy(Options):
-    """What happens to the requests for some models: ``Options``, and what the proxy adds to them.
-
-    ``plan`` answers in parallel parts where that pays (``headrace.Plan``). ``constrain`` checks an
-    answer that a JSON schema was asked for, and asks once more when it does not keep to it.
-    """
-
-    plan: str = "off"
-    constrain: bool = False
-
-    def __post_init__(self) -> None:
-        Options.__post_init__(self)  # super() does not know a class that was made again for slots
-        Plan(cast("Any", self.plan))  # says what there is, if it is none of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +64,12 @@ def read_config(given: Mapping[str, Any], backend: str | None = None) -> Config:
     models: Any = given.pop("models", {})
     if not isinstance(models, Mapping):
         raise InvalidRequest(f'[models."name"] is a table of options, got {models!r:.60}')
+    tables = cast("Mapping[str, Any]", models)
     given = {name: _setting(name, value) for name, value in given.items()}
     url = backend or given.get("backend")
     if not url:
         raise InvalidRequest("no backend: pass --backend URL, or write backend = ... into the file")
-    policies = {name: _policy(name, one) for name, one in cast("Mapping[str, Any]", models).items()}
+    policies = {name: read_policy(name, one) for name, one in tables.items()}
     settings: dict[str, Any] = {**given, "backend": normalize_base_url(url), "models": policies}
     config = Config(**settings)
     keys = tuple(_environment(config.keys_env).replace(",", " ").split())
@@ -138,7 +122,7 @@ class Live:
             given = tomllib.loads(self._path.read_text("utf-8"))
         except OSError as error:
             raise InvalidRequest(f"cannot read {self._path}: {error.strerror}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidRequest(f"{self._path} is no TOML: {error}") from error
         try:
             return read_config(given, self._backend)
@@ -160,8 +144,8 @@ def _setting(name: str, value: Any) -> Any:
             f"no setting {name!r:.40}; there are {', '.join(sorted(set(_TYPES) - _MADE))}"
         )
     wanted = _TYPES[name]
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+    if wanted is float and type(value) is int:
+        value = float(value) if abs(value) < 2**63 else float("inf")
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         raise InvalidRequest(f"{name} is a {_WORDS[wanted]}, got {value!r:.40}")
     number: Any = value if wanted in (int, float) else 1
@@ -169,13 +153,6 @@ def _setting(name: str, value: Any) -> Any:
         least = "more than 0" if name in _NEVER_ZERO else "0 or more"
         raise InvalidRequest(f"{name} must be {least}, got {value}")
     return value
-
-
-def _policy(name: str, given: Any) -> Policy:
-    try:
-        return Policy.of(given)
-    except InvalidRequest as error:
-        raise InvalidRequest(f'[models."{name:.60}"]: {error}') from error
 
 
 def _environment(name: str) -> str:

@@ -29,9 +29,10 @@ from ..types import (
     TextDelta,
     ToolCallDelta,
 )
-from .config import Config, Policy
+from .config import Config
 from .errors import Failure, failure_of
 from .events import Counts
+from .policies import Policy
 from .sending import STREAM_HEADERS, Sending
 
 MAX_ENGINES = 32  # callers' keys times models with connections of their own

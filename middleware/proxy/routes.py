@@ -13,10 +13,11 @@ from ..errors import HeadraceError
 from ..wrap_bodies import Kind, kind_of
 from ..wrap_prepare import Prepared, prepare
 from . import pipelined
-from .config import Config, Policy
+from .config import Config
 from .errors import Failure, failure_of
 from .events import Counts
 from .metrics import Record
+from .policies import Policy
 from .relay import is_stream, pass_on, relay
 from .sending import Headers, Sending
 from .tracing import Tracer

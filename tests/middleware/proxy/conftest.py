@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,20 @@ def start(server: Upstream, tmp_path: Path) -> Iterator[Start]:
             return stack.enter_context(serving(file, routes))
 
         yield start
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> str:
+    """Return a folder that says it holds a compressor's model, and does not: its weights are cut.
+
+    That much is seen when the configuration is read; the rest only when the weights are loaded.
+    """
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    says = {"architectures": ["BertForTokenClassification"], "model_type": "bert", "num_labels": 2}
+    (folder / "config.json").write_text(json.dumps(says))
+    (folder / "model.safetensors").write_bytes(b"\x10")
+    return str(folder)
 
 
 @pytest.fixture

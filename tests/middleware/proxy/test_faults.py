@@ -426,9 +426,13 @@ def test_the_reason_is_said_for_every_request(
 
 
 def test_a_stage_that_fails_lets_the_request_pass(
-    server: Upstream, start: Start, http: httpx.Client, caplog: pytest.LogCaptureFixture
+    server: Upstream,
+    start: Start,
+    http: httpx.Client,
+    damaged: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    proxy = start('[models."*"]\nrate = 0.5\ncompressor = "./no/such/model"\n')
+    proxy = start(f'[models."*"]\nrate = 0.5\ncompressor = "{damaged}"\n')
     answer = http.post(proxy.url + PATH, json=history())
     assert answer.headers["x-headrace-decision"] == "failed"
     assert server.seen[-1].body == history()

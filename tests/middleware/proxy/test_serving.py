@@ -24,7 +24,8 @@ from starlette.responses import Response, StreamingResponse
 
 from headrace import InvalidRequest
 from headrace.middleware.proxy.app import make_app
-from headrace.middleware.proxy.config import Config, Live, Policy, read_config
+from headrace.middleware.proxy.config import Config, Live, read_config
+from headrace.middleware.proxy.policies import Policy
 
 PATH = "/chat/completions"
 
@@ -81,7 +82,7 @@ def test_the_file_is_read_again_and_a_broken_one_keeps_the_old(
     proxy.file.write_text(backend + '[models."*"]\nrate = "half of it"\n')
     assert decision() == "off"
     assert "kept the old settings" in caplog.text
-    assert "rate is a number, got 'half of it'" in proxy.proxy.live.error
+    assert "rate is a number from 0 to 1, got 'half of it'" in proxy.proxy.live.error
     assert "half of it" in http.get(root(proxy.url) + "/ready").json()["config"]
     assert proxy.metric("config_broken") == 1
     proxy.file.unlink()
@@ -207,10 +208,10 @@ def test_the_page_has_its_numbers(server: Upstream, start: Start, http: httpx.Cl
 
 
 async def test_a_model_that_cannot_be_loaded_is_said_at_the_start(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, damaged: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "proxy.toml"
-    policies = LEXICAL + '[models.mine]\nrate = 0.5\ncompressor = "./no/such/model"\n'
+    policies = LEXICAL + f'[models.mine]\nrate = 0.5\ncompressor = "{damaged}"\n'
     file.write_text(f'backend = "http://127.0.0.1:9"\n{policies}')
     app = make_app(Live(file), warm=True)
     async with app.router.lifespan_context(app):
