@@ -1,0 +1,137 @@
+"""Arrays, objects and templates that are written in parts."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from engine import Reply, SimulatedEngine
+from engine.planning import answer, row
+
+from headrace import constraint, template
+from headrace.middleware.plan import Plan
+from headrace.middleware.types import (
+    Request,
+)
+
+WORDS = ("one", "two", "three", "four", "five")
+LIST = "Translate each sentence to French:\n" + "\n".join(
+    f"{at}. Sentence {word}." for at, word in enumerate(WORDS, 1)
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "score": {"type": "integer", "minimum": 0},
+        "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}},
+    },
+    "required": ["title", "tags"],
+    "$defs": {"tag": {"enum": ["a", "b"]}},
+}
+
+
+def item_of(request: Request) -> str:
+    return request.messages[-1].text.rpartition("Item: ")[2]
+
+
+def fields(values: dict[str, Reply | str], whole: str = "{}") -> Any:
+    def reply(request: Request) -> Reply | str:
+        found = re.search(r'alone, as JSON: |that of "(\w+)"', request.messages[-1].text)
+        return values[found[1]] if found else whole
+
+    return reply
+
+
+def test_an_array_has_an_item_of_the_same_shape_for_each_line() -> None:
+    each = {"type": "object", "properties": {"fr": {"type": "string"}}, "required": ["fr"]}
+    made = constraint({"type": "array", "items": each})
+    engine = SimulatedEngine(lambda request: json.dumps({"fr": item_of(request)}))
+    _, response = answer(engine, Plan("map"), Request.of(LIST, constraint=made))
+    assert response.parsed == [{"fr": f"Sentence {word}."} for word in WORDS]
+    specs = {r.request.constraint.spec for r in engine.log if r.request.constraint}
+    assert [json.loads(str(spec)) for spec in specs] == [each]
+
+
+def test_independent_fields_are_written_apart_and_joined_to_one_valid_object() -> None:
+    values: dict[str, Reply | str] = {"title": '"T"', "score": "7", "tags": '["a"]'}
+    engine = SimulatedEngine(fields(values))
+    request = Request.of("Rate it.", constraint=constraint(SCHEMA))
+    pieces, response = answer(engine, Plan("template"), request)
+    assert response.text == '{"title": "T", "score": 7, "tags": ["a"]}'
+    assert response.parsed == {"title": "T", "score": 7, "tags": ["a"]}
+    assert len(pieces) == 4
+    assert [json.loads(str(r.request.constraint.spec)) for r in engine.log][1]["minimum"] == 0
+    assert engine.log[2].request.constraint is not None
+    assert "$defs" in str(engine.log[2].request.constraint.spec)
+
+
+def test_a_field_that_is_refused_twice_is_written_with_the_rest_in_one_call() -> None:
+    values: dict[str, Reply | str] = {"title": '"T"', "score": "-1", "tags": '["a"]'}
+    engine = SimulatedEngine(fields(values, '{"score": 3, "tags": ["b"]}'))
+    request = Request.of("Rate it.", constraint=constraint(SCHEMA))
+    _, response = answer(engine, Plan("template"), request)
+    assert response.text == '{"title": "T", "score": 3, "tags": ["b"]}'
+    assert sum('that of "score"' in r.request.messages[-1].text for r in engine.log) == 2
+    assert '{"title": "T"' in engine.log[-1].request.messages[-1].text
+
+
+def test_a_first_field_that_fails_means_one_call_under_the_whole_schema() -> None:
+    values: dict[str, Reply | str] = {"title": "no JSON", "score": "1", "tags": '["a"]'}
+    whole = '{"title": "W", "tags": []}'
+    engine = SimulatedEngine(fields(values, whole))
+    made = constraint(SCHEMA)
+    _, response = answer(engine, Plan("template"), Request.of("Rate it.", constraint=made))
+    assert response.text == whole
+    assert engine.log[-1].request.constraint == made
+    assert "title failed" in row(response).decision
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"dependentRequired": {"title": ["score"]}}, "'dependentRequired' is about several"),
+        ({"if": {}, "then": {}}, "'if' is about several"),
+        ({"oneOf": [{}, {}]}, "'oneOf' is about several"),
+        ({"properties": {"title": {"$ref": "#"}, "a": {}}}, "'#' refers to more"),
+        ({"properties": {"title": {}}}, "1 field"),
+        ({"required": ["other"]}, "requires 'other'"),
+        ({"type": "array"}, "not of type object"),
+        ({"properties": {"title": False, "tags": {}}}, "forbids one of its own"),
+    ],
+)
+def test_fields_that_hang_together_are_not_divided(change: dict[str, Any], why: str) -> None:
+    engine = SimulatedEngine(lambda request: "Plain.")
+    made = constraint({**SCHEMA, **change})
+    _, response = answer(engine, Plan("template"), Request.of("Q", constraint=made))
+    assert len(engine.log) == 1
+    assert why in row(response).decision
+
+
+def test_the_fields_of_a_template_are_written_apart() -> None:
+    made = template("# Report\nRisk: {risk:low|high}\nCost: {cost:int} EUR\n\n{summary}")
+    texts = {"risk": "high", "cost": "12", "summary": "All of it.\n"}
+
+    def reply(request: Request) -> str:
+        return texts[re.findall(r"place of \{(\w+)\}", request.messages[-1].text)[-1]]
+
+    request = Request.of("Report.", constraint=made)
+    _, response = answer(SimulatedEngine(reply), Plan("template"), request)
+    assert response.text == "# Report\nRisk: high\nCost: 12 EUR\n\nAll of it."
+    assert response.parsed == {"risk": "high", "cost": 12, "summary": "All of it."}
+
+
+def test_a_template_field_that_fails_is_written_with_what_follows() -> None:
+    made = template("A: {a}\nB: {b:int}\nC: {c}")
+
+    def reply(request: Request) -> str:
+        found = re.findall(r"place of \{(\w+)\}", request.messages[-1].text)
+        if not found:
+            return "\nB: 5\nC: end"
+        return {"a": "first", "b": "many", "c": "third"}[found[-1]]
+
+    engine = SimulatedEngine(reply)
+    _, response = answer(engine, Plan("template"), Request.of("Q", constraint=made))
+    assert response.text == "A: first\nB: 5\nC: end"
+    assert response.parsed["b"] == 5
