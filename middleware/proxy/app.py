@@ -14,12 +14,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
+from ..wrap_bodies import kind_of
 from ..wrap_options import stages
 from .config import Live
 from .errors import NO_RETRY, Failure
 from .limits import Gate, Gone, check_key, read_body
 from .metrics import Metrics, Record
-from .routes import Call, Routes
+from .routes import Call, Routes, decide
 from .sending import Sending
 from .ui import page
 
@@ -69,6 +70,8 @@ class Proxy:
             raise RuntimeError(f"a proxy for HTTP, not for {scope['type']}")
         started = time.monotonic()
         sending, record = Sending(send), Record(status=499)
+        if scope["method"] == "POST":
+            record.route = kind_of(_path(scope)) or "other"
         try:
             config = self.live.config
             with self.gate.enter(config.max_concurrency, record.clock):
@@ -80,13 +83,13 @@ class Proxy:
             record.is_gone = True
         except Failure as failure:
             record.error, record.status = failure.code, failure.status
-            await _fail(sending, failure)
+            await _fail(sending, failure, record)
         except Exception as error:  # ours, and in one line: a traceback could hold a prompt
             record.error, record.status = "internal", 500
             _log.error(
                 "%s: %s", _OUR_OWN, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG)
             )
-            await _fail(sending, Failure(500, "internal", _OUR_OWN, NO_RETRY))
+            await _fail(sending, Failure(500, "internal", _OUR_OWN, NO_RETRY), record)
         finally:
             record.seconds = time.monotonic() - started
             record.status = sending.status or record.status
@@ -102,8 +105,8 @@ class Proxy:
         if config.keys:
             check_key(headers, config.keys)
         body = await read_body(headers, receive, config.max_body, config.timeout)
-        path = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
-        call = Call(scope["method"], path, scope["query_string"], scope["headers"], body)
+        query = scope["query_string"]
+        call = Call(scope["method"], _path(scope), query, scope["headers"], body)
         work = asyncio.create_task(self.routes.answer(config, call, sending, record))
         gone = asyncio.create_task(_gone(receive))
         try:
@@ -205,18 +208,25 @@ _SAFE = {
 }
 
 
+def _path(scope: Scope) -> str:
+    """Return the path as it was written."""
+    return str(scope.get("raw_path", scope["path"].encode()).decode("latin-1"))
+
+
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _fail(sending: Sending, failure: Failure) -> None:
+async def _fail(sending: Sending, failure: Failure, record: Record) -> None:
     if sending.status:
         # Anything but events is left without its end, which breaks the connection: the caller sees
         # that something is missing.
         if sending.is_events and not sending.is_over:
             await sending.end(failure.event)
         return
+    if not record.decision and record.route != "other":
+        decide(sending, record, "refused")
     headers = [(name.encode(), value.encode()) for name, value in failure.headers.items()]
     json_type = (b"content-type", b"application/json")
     await sending.whole(failure.status, [json_type, *headers], failure.body)

@@ -28,7 +28,7 @@ class Record:
     model: str = ""
     status: int = 0
     is_stream: bool = False
-    decision: str = "off"
+    decision: str = ""  # of ``Prepared``, or "refused"; none of a caller who left before
     tokens_before: int = 0
     tokens_after: int = 0
     stage_seconds: float = 0.0
@@ -122,7 +122,8 @@ class Metrics:
 
     def _read(self, record: Record) -> None:
         policy = record.policy
-        self._decisions.labels(policy, record.decision).inc()
+        if record.decision:
+            self._decisions.labels(policy, record.decision).inc()
         self._tokens.labels(policy, "before").inc(record.tokens_before)
         self._tokens.labels(policy, "after").inc(record.tokens_after)
         if record.stages:

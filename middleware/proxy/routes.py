@@ -58,15 +58,18 @@ class Routes:
         kind = kind_of(call.path) if call.method == "POST" else None
         body = _json(call.body) if kind else None
         if kind is None or body is None:
+            if kind is not None:  # no JSON object: the server will say so better than we can
+                decide(sending, record, "unread")
             await self._pass_on(config, call, sending)
             return
-        record.route, record.model = kind, str(body.get("model") or "")
+        record.model = str(body.get("model") or "")
         record.is_stream = body.get("stream") is True
         record.policy, policy = config.policy(record.model)
         counts = Counts()
         with self.tracer.span(config, record, body, call.headers) as onward:
             try:
                 policy = _asked(policy, body)
+                _ = headers_for(config, call.headers, plain=True)  # or it is refused, before work
                 prepared = await _prepared(kind, body, policy, record, sending)
                 if prepared.decision == "changed":
                     counts.block = _block(prepared, record)
@@ -177,6 +180,12 @@ def _asked(policy: Policy, body: Mapping[str, Any]) -> Policy:
         raise failure_of(error) from error
 
 
+def decide(sending: Sending, record: Record, decision: str) -> None:
+    """Note what became of a request of a route that is read, and say it in the answer's headers."""
+    record.decision = decision
+    sending.extra = [(b"x-headrace-decision", decision.encode())]
+
+
 async def _prepared(
     kind: Kind, body: dict[str, Any], policy: Policy, record: Record, sending: Sending
 ) -> Prepared:
@@ -185,9 +194,8 @@ async def _prepared(
         prepared = await prepare(kind, body, policy)
     except HeadraceError as error:
         raise failure_of(error) from error
-    record.decision = prepared.decision
     record.stage_seconds = time.perf_counter() - started
-    sending.extra = [(b"x-headrace-decision", prepared.decision.encode())]
+    decide(sending, record, prepared.decision)
     if prepared.decision in ("off", "unread"):
         return prepared
     rows = prepared.report.stages
