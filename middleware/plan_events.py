@@ -14,7 +14,13 @@ from ..planners.published import point_pieces, skeleton_messages
 from ..planners.slots import Slot
 from ..planners.slotted import SlotsAnswer
 from .constrain import UNCHECKED
-from .errors import BackendError, DeadlineExceeded, HeadraceError, UnsupportedConstraint
+from .errors import (
+    BackendError,
+    DeadlineExceeded,
+    HeadraceError,
+    Truncated,
+    UnsupportedConstraint,
+)
 from .outcome import broken, parsed
 from .plan_choice import Choice
 from .plan_forms import Rest
@@ -160,13 +166,24 @@ async def _published(request: Request, calls: Calls) -> tuple[list[str | Slot], 
 
 
 async def _rest(choice: Choice, request: Request, call_next: Handler, answer: SlotsAnswer) -> str:
-    """Return what one call writes from the failed part on. Raises BackendError."""
+    """Return what one call writes from the failed part on.
+
+    Raises Truncated with the text that was sent where that fails too, and DeadlineExceeded.
+    """
     index = answer.failed or 0
     names = [one.name for one in choice.pieces[index:] if isinstance(one, Slot)]
     error = next((w.error for w in answer.works if w.slot.name == names[0]), None)
+    why = f"{names[0]} could not be written: {error}"
+
+    def cut(said: str) -> Truncated:
+        return Truncated(
+            f"the answer ends before {names[0]}: {said} (.text of this error is what there is)",
+            text=answer.text,
+        )
+
     rest: Rest | None = choice.form.rest(index, answer.text) if choice.form else None
     if rest is None:
-        raise BackendError(f"{names[0]} could not be written after other parts were sent: {error}")
+        raise cut(why)
     await answer.calls.cool_down()
     asked = replace(
         request,
@@ -175,11 +192,16 @@ async def _rest(choice: Choice, request: Request, call_next: Handler, answer: Sl
         deadline=answer.calls.remaining(),
     )
     text = ""
-    async with aclosing(answer.calls.count(call_next(asked))) as events:
-        async for event in events:
-            text += event.text if isinstance(event, TextDelta) else ""
+    try:
+        async with aclosing(answer.calls.count(call_next(asked))) as events:
+            async for event in events:
+                text += event.text if isinstance(event, TextDelta) else ""
+    except DeadlineExceeded:
+        raise
+    except HeadraceError as failure:
+        raise cut(f"{why}; one call for the rest failed: {failure}") from failure
     if problem := await asyncio.to_thread(broken, text, rest.constraint):
-        raise BackendError(f"{names[0]} could not be written: {error}; one call for all: {problem}")
+        raise cut(f"{why}; one call for the rest is refused: {problem}")
     return rest.join(text)
 
 

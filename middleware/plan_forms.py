@@ -7,12 +7,12 @@ fixed. Nothing is divided where a keyword speaks about several fields at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from ..planners.listed import Listed
-from ..planners.mapping import item_slots
+from ..planners.mapping import item_slots, with_last_text
 from ..planners.prompts import with_task
 from ..planners.slots import Slot
 from .matching import Field
@@ -28,6 +28,17 @@ _ALONE = frozenset(
 )
 _ALONE_ITEMS = _ALONE | {"items", "minItems", "maxItems"}
 _DEFS = ("$defs", "definitions")
+# Keywords that hold schemas, by name and by themselves (one or a list), in all drafts.
+_NAMED_SCHEMAS = frozenset(
+    {*_DEFS, "properties", "patternProperties", "dependentSchemas", "dependencies"}
+)
+_SCHEMAS = frozenset(
+    {
+        *("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"),
+        *("additionalProperties", "unevaluatedProperties", "propertyNames", "contentSchema"),
+        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "extends", "disallow", "type"),
+    }
+)
 _FAR = ("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 
 
@@ -69,12 +80,36 @@ def array_form(request: Request, listed: Listed) -> Form:
     number = len(listed.items)
     if not schema.get("minItems", 0) <= number <= schema.get("maxItems", number):
         raise Whole(f"the schema does not allow {number} items")
-    each = _constraint(schema, schema.get("items", {}))
+    items: Any = schema.get("items", {})
+    each = _constraint(schema, items)
     pieces: list[str | Slot] = []
     for at, slot in enumerate(item_slots(request, listed)):
         one = Slot(slot.name, slot.messages, each, length=slot.length)
         pieces += [", " if at else "[", one]
-    return Form((*pieces, "]"), lambda _index, _text: None)
+
+    def rest(index: int, text: str) -> Rest:
+        at = index // 2
+        left = listed.items[at:]
+        part = {
+            **{key: schema[key] for key in (*_DEFS, "$schema") if key in schema},
+            "type": "array",
+            "items": items,
+            "minItems": len(left),
+            "maxItems": len(left),
+        }
+        lines = "".join(f"\n{number}. {item}" for number, item in enumerate(left, 1))
+        task = (
+            f"{listed.task}\n\nThe answer is a JSON array, of which this is written:\n{text}\n"
+            f"Write a JSON array with what is asked for these items only, one value each:\n{lines}"
+        )
+        spec = json.dumps(part, ensure_ascii=False)
+        messages = with_last_text(request, task)
+        # As it was written: what is read and written again may not be the same number.
+        return Rest(
+            messages, Constraint("json_schema", spec), lambda said: f", {said.strip()[1:-1]}]"
+        )
+
+    return Form((*pieces, "]"), rest)
 
 
 def _object_form(request: Request, schema: Any) -> Form:
@@ -185,15 +220,12 @@ def _require_alone(schema: Any, kind: str, known: frozenset[str]) -> None:
     spanning = sorted(set(cast("dict[str, Any]", schema)) - known)
     if spanning:
         raise Whole(f"the schema's {spanning[0]!r:.40} is about several parts at once")
-    if reason := _far_reference(schema):
+    if reason := far_reference(schema):
         raise Whole(f"the schema's {reason!r:.60} refers to more than a definition")
 
 
-def _far_reference(schema: Any) -> str | None:
+def far_reference(schema: Any) -> str | None:
     """Return the first reference to something beside ``$defs`` and ``definitions``."""
-    if isinstance(schema, list):
-        items = cast("Sequence[Any]", schema)
-        return next((bad for one in items if (bad := _far_reference(one))), None)
     if not isinstance(schema, dict):
         return None
     fields = cast("dict[str, Any]", schema)
@@ -202,8 +234,21 @@ def _far_reference(schema: Any) -> str | None:
         return target
     if far := next((name for name in _FAR if name in fields), None):
         return far
-    kept = (value for key, value in fields.items() if key not in ("const", "enum", "examples"))
-    return next((bad for one in kept if (bad := _far_reference(one))), None)
+    for inner in _subschemas(fields):
+        if _is_dict(inner) and isinstance(inner.get("$id"), str):
+            return "$id"  # what its references start from
+        if bad := far_reference(inner):
+            return bad
+    return None
+
+
+def _subschemas(schema: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the schemas right in a schema; what else it holds are names and values."""
+    for key, value in schema.items():
+        if key in _NAMED_SCHEMAS and _is_dict(value):
+            yield from value.values()
+        elif key in _SCHEMAS:
+            yield from cast("Sequence[Any]", value) if isinstance(value, list) else [value]
 
 
 def _constraint(schema: Mapping[str, Any], part: Any) -> Constraint:

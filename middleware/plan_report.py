@@ -25,8 +25,14 @@ def planned_decision(answer: PlannedAnswer) -> str:
 def slots_decision(answer: SlotsAnswer) -> str:
     """Return the report's few words on an answer without a planner."""
     missing = answer.missing
-    rest = f", without {', '.join(missing)}" if missing else ""
     number = len(answer.works) - len(missing)
+    if answer.failed is not None:
+        number = answer.num_shown
+        return (
+            f"wrote {number} parts at the same time, without a planner, and those from "
+            f"{answer.works[number].slot.name} on in one call"
+        )
+    rest = f", without {', '.join(missing)}" if missing else ""
     return f"wrote {number} parts at the same time, without a planner{rest}"
 
 
@@ -100,7 +106,7 @@ def slots_facts(answer: SlotsAnswer, found: Forecast | None = None) -> dict[str,
             for at, (node, work) in enumerate(zip(nodes, answer.works, strict=True), 1)
         ],
         "edges": [],
-        "missing": answer.missing,
+        "missing": answer.missing if answer.failed is None else [],
         "retries": sum(work.num_retries for work in answer.works),
         "plan_tokens": 0,
         "plan_seconds": 0.0,

@@ -72,17 +72,10 @@ class SlotWork:
 
     def _free(self) -> str:
         slot, is_ended = self.slot, self.end is not None
-        text: str | None = self.text.lstrip()
-        if slot.prefix:
-            is_begun = not is_ended and slot.prefix.startswith(text)
-            text = None if is_begun else text.removeprefix(slot.prefix)
-        elif slot.mark is not None:
-            text = slot.mark.without(text, is_ended=is_ended)
-        elif slot.until == "\n":
-            text = without_fence(text, is_ended=is_ended)
-        if text is None:
+        own = self._own()
+        if own is None:
             return ""
-        text = text.lstrip()
+        text = own.lstrip()
         if slot.until is not None:
             text, found, _ = text.partition(slot.until)
             if not found and not is_ended:
@@ -91,3 +84,13 @@ class SlotWork:
         fence = closing_fence(text) if is_ended and text else ""
         # A field ends where the text behind it begins; nothing that we add may end it before.
         return text if slot.until and slot.until in text + fence else text + fence
+
+    def _own(self) -> str | None:
+        """Return the text without what is there already, None while that is not clear."""
+        slot, text, is_ended = self.slot, self.text.lstrip(), self.end is not None
+        if slot.prefix:
+            is_begun = not is_ended and slot.prefix.startswith(text)
+            return None if is_begun else text.removeprefix(slot.prefix)
+        if slot.mark is not None:
+            return slot.mark.without(text, is_ended=is_ended)
+        return without_fence(text, is_ended=is_ended) if slot.until == "\n" else text

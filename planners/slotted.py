@@ -73,6 +73,12 @@ class SlotsAnswer:
         return [work.slot.name for work in self.works if not work.is_written]
 
     @property
+    def num_shown(self) -> int:
+        """How many slots are in the text that was sent."""
+        shown = self._pieces[: self.failed]
+        return sum(1 for piece in shown if isinstance(piece, Slot))
+
+    @property
     def finish_reason(self) -> FinishReason:
         """``length`` also where a slot could not be written: the answer is not complete."""
         reasons = {work.finish_reason for work in self.works}

@@ -154,3 +154,33 @@ def test_reasoning_that_never_ends_is_no_answer() -> None:
     )
     _, response = answer(engine, Plan("map"), Request.of(LIST))
     assert response.text.split("\n")[2] == "3. [no answer]"
+
+
+def test_an_item_that_repeats_its_number_has_it_once() -> None:
+    def reply(request: Request) -> str:
+        word = item_of(request).split()[-1].strip(".")
+        at = WORDS.index(word) + 1
+        return f"{1 if at == 4 else at}. Phrase {word}."  # one begins a list of its own
+
+    _, response = answer(SimulatedEngine(reply), Plan("map"), Request.of(LIST))
+    assert response.text == "\n".join(f"{at}. Phrase {w}." for at, w in enumerate(WORDS, 1))
+
+
+def test_an_item_that_is_a_list_keeps_its_numbers() -> None:
+    asked = Request.of(LIST.replace("Translate each sentence to French", "Explain each sentence"))
+    engine = SimulatedEngine(lambda request: "1. It is short.\n2. It has a verb.")
+    _, response = answer(engine, Plan("map"), asked)
+    assert response.text.startswith("1. 1. It is short.\n2. It has a verb.\n\n2. 1. It is short.")
+
+
+def test_a_torn_word_of_an_item_is_made_whole() -> None:
+    drop = Reply("A phrase transf", after=3, error=BackendError("reset", retryable=True))
+
+    def reply(request: Request) -> Reply | str:
+        if request.messages[-2:][0].role == "assistant":
+            assert request.messages[-2].text == "A phrase "
+            return "transferred."
+        return drop if "one" in item_of(request) else "Fine."
+
+    _, response = answer(SimulatedEngine(reply), Plan("map"), Request.of(LIST))
+    assert response.text.startswith("1. A phrase transferred.\n2. Fine.")
