@@ -1,7 +1,7 @@
 """What the openai client gets through the proxy, and directly: the same, for each shape of request.
 
-    headrace serve-engine llama --port 8090 &
-    python benchmarks/proxy_shapes.py --url http://127.0.0.1:8090/v1 [--model smollm2]
+    headrace serve-engine llama &
+    python benchmarks/proxy_shapes.py --url http://127.0.0.1:8080/v1 [--model smollm2]
 
 Each request is made twice, at temperature 0 and without the server's prompt cache: to the server,
 and through a proxy in front of it that has no policy. "Same" means equal field by field, but for

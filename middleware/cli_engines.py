@@ -26,9 +26,11 @@ def serve_engine(
     from ..backends import engines
     from ..backends.recipes import Start
     from .errors import InvalidRequest
+    from .ports import listening
 
     if model is not None and not model.exists():
         raise InvalidRequest(f"there is no model {model}; pass a GGUF file, or a folder for vllm")
+    listening("127.0.0.1", port).close()  # engines say it in many lines, or share the port
     line, variables = engines.command(name, Start(port, model, slots, threads=threads))
     sys.stderr.write(f"http://127.0.0.1:{port}/v1 (metrics: http://127.0.0.1:{port}/metrics)\n")
     sys.stderr.flush()

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from .errors import HeadraceError, InvalidRequest
+from .ports import listening
 
 _LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 _INSTALL = "the proxy needs packages that are not here; run: pip install 'headrace[proxy]'"
@@ -25,7 +26,7 @@ def serve(
         Path | None, typer.Option(help="TOML file with policies; read again when it changes.")
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.", min=0, max=65535)] = 8080,
+    port: Annotated[int, typer.Option(help="Port to listen at.", min=0, max=65535)] = 8090,
     open_to_all: Annotated[
         bool, typer.Option(help="Listen beyond this machine without keys of its own.")
     ] = False,
@@ -54,6 +55,7 @@ def serve(
             f"{host} can be reached by others: set keys_env in the configuration, or pass"
             " --open-to-all"
         )
+    sock = listening(host, port)
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
     logging.getLogger("headrace.proxy").setLevel(logging.WARNING if quiet else logging.INFO)
     settings = uvicorn.Config(
@@ -71,10 +73,6 @@ def serve(
         timeout_graceful_shutdown=drain,
     )
     server = uvicorn.Server(settings)
-    try:
-        sock = settings.bind_socket()
-    except SystemExit:  # uvicorn has said why
-        raise HeadraceError(f"cannot listen at {host}:{port}; choose another --port") from None
     bound = sock.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(f"http://{shown}:{bound}/v1 (page: http://{shown}:{bound}/ui)\n")
