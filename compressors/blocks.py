@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .parts import code_paragraphs
+from .structured.loose import records
 
 _FENCE = re.compile(
     r"^[ \t]{0,3}(?:[-*+>][ \t]++|\d{1,9}\.[ \t]++)?[ \t]*+(?P<fence>`{3,}|~{3,})", re.MULTILINE
@@ -44,13 +45,14 @@ def blocks(text: str) -> list[Region]:
     if front := _FRONT.search(text):
         taken.append(Region(front.start() + text.startswith("\ufeff"), front.end(), "front"))
     found = sorted(
-        (*_fences(text), *_tables(text), *_html_rows(text)), key=lambda region: region.start
+        (*fenced(text), *_tables(text), *_html_rows(text)), key=lambda region: region.start
     )
     for region in found:
         if not taken or region.start >= taken[-1].end:
             taken.append(region)
     code = (Region(start, end, "fence") for start, end in code_paragraphs(text))
-    return _merge(_merge(taken, code), _records(text))
+    loose = (Region(one.start, one.end, "json") for one in records(text))
+    return _merge(_merge(_merge(taken, code), loose), _records(text))
 
 
 def _merge(first: list[Region], second: Iterator[Region]) -> list[Region]:
@@ -65,8 +67,8 @@ def _merge(first: list[Region], second: Iterator[Region]) -> list[Region]:
     return sorted(kept, key=lambda region: region.start)
 
 
-def _fences(text: str) -> Iterator[Region]:
-    """CommonMark 0.31, section 4.5: an unclosed fence runs to the end of the text."""
+def fenced(text: str) -> Iterator[Region]:
+    """Yield fences (CommonMark 0.31, section 4.5): an unclosed one runs to the end of the text."""
     at = 0
     while opening := _FENCE.search(text, at):
         fence = opening["fence"]

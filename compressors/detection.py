@@ -10,6 +10,8 @@ from typing import Any, Literal
 from .parts import is_csv_part, is_diff, is_json_part, is_subtitles, is_tex, is_xml_part
 from .shapes import is_code, is_csv, is_toml, is_xml, is_yaml
 from .structured.lines import is_log
+from .structured.loose import records
+from .structured.mixed import is_all
 
 Format = Literal[
     "json",
@@ -23,6 +25,7 @@ Format = Literal[
     "tex",
     "subtitles",
     "log",
+    "records",
     "prose",
 ]
 
@@ -38,6 +41,7 @@ NAMES: dict[Format, str] = {
     "tex": "TeX",
     "subtitles": "a subtitle file",
     "log": "a log",
+    "records": "text with records in it",
     "prose": "prose",
 }
 _HINTS: dict[Format, str] = {
@@ -56,6 +60,7 @@ _HINTS: dict[Format, str] = {
     "log": "log",
     "prose": "prose md markdown mdx rst adoc",
 }  # fmt: skip
+_MOST = 400_000  # characters; longer texts are cut in chunks, records in them as a whole
 _OPENING = re.compile(r'\s*(?:\{\s*["}]|\[\s*(?:[\[{"\d\]-]|true\b|false\b|null\b))')
 _COMMENT = re.compile(r"^\s*//[^\n]*|/\*[^*]{0,2000}\*/", re.MULTILINE)
 _BROKEN = re.compile(r"\{.*\}|\[\s*[\[{\"].*\]", re.DOTALL)
@@ -82,11 +87,11 @@ def detect(text: str, hint: str | None = None) -> Format:
             return "json" if is_value else "jsonl"
         lines = [line for line in text.splitlines() if line.strip()]
         if _BROKEN.fullmatch(text.strip("\ufeff \t\r\n")):
-            return "json"
+            return _json_or_records(text)
         if len(lines) > 3 and sum(map(bool, map(_JSON_LINE.match, lines))) >= 0.9 * len(lines):
-            return "json"
+            return _json_or_records(text)
     if is_json_part(_COMMENT.sub("", text) if bare[:1] in "{[" else text):
-        return "json"
+        return _json_or_records(text)
     checks: Sequence[tuple[Format, Callable[[str], bool]]] = (
         ("diff", is_diff),
         ("subtitles", is_subtitles),
@@ -103,7 +108,14 @@ def detect(text: str, hint: str | None = None) -> Format:
     for kind, check in checks:
         if check(text):
             return kind
-    return "prose"
+    return "records" if len(text) <= _MOST and records(text) else "prose"
+
+
+def _json_or_records(text: str) -> Format:
+    """Return "records" where all that is like JSON is understood, else it stays whole."""
+    if len(text) > _MOST or is_log(text) or not is_all(text, records(text)):
+        return "json"
+    return "records"
 
 
 def _hinted(hint: str) -> Format | None:

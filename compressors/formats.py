@@ -6,12 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .blocks import fenced
 from .detection import NAMES, Format, detect, parses
 from .render import Span
 from .structured.logs import view_of_log
+from .structured.loose import records
+from .structured.mixed import between, nodes_of
 from .structured.policy import JsonPolicy
+from .structured.scan import scan
 from .structured.values import Framed, framed
-from .structured.view import View, merged
+from .structured.view import View, merged, minus
 
 __all__ = ["Format", "Guarded", "detect", "guard"]
 
@@ -35,7 +39,7 @@ class Guarded:
     @property
     def is_whole(self) -> bool:
         """Whether the format allows nothing to go."""
-        return self.format not in ("json", "jsonl", "log")
+        return self.format not in ("json", "jsonl", "log", "records")
 
     @property
     def is_forced(self) -> bool:
@@ -69,17 +73,51 @@ def guard(
     if kind == "log":
         log = view_of_log(text, fold=fold, share=share, question=question, forced=forced)
         return Guarded(kind, whole, "", log)
+    if kind == "records":
+        return _guarded_records(text, forced, json or _ANY, question)
     if kind not in ("json", "jsonl"):
         reason = f"{name} is kept whole: without a part it would no longer be valid"
         return Guarded(kind, whole, reason)
     if not parses(text, kind):
         return Guarded("code", whole, f"{name} that does not parse is kept whole")
     spans = _without_space(text, forced, kind == "jsonl")
-    found = framed(text, spans, _is_prose, json or _ANY, question, lines=kind == "jsonl")
+    found = framed(
+        text, spans, scan(text), _is_prose, json or _ANY, question, lines=kind == "jsonl"
+    )
     view = found.view(text) if found.values else None
     more = " and words of the long texts in it" if view else " between its tokens"
     reason = "; ".join(filter(None, (f"{name} loses only white space{more}", found.said)))
     return Guarded(kind, list(found.frame) if view is None else spans, reason, view, found)
+
+
+def _guarded_records(
+    text: str, forced: Sequence[Span], policy: JsonPolicy, question: str | None
+) -> Guarded:
+    """Return a text with records: words around them and long texts in them may go.
+
+    White space goes between the tokens of JSON only, not where a line may end a comment.
+    """
+    found = records(text)
+    spans: list[Span] = [(0, len(text))]
+    for record in found:
+        body = text[record.start : record.end]
+        if parses(body, "json"):
+            own = [(a - record.start, b - record.start) for a, b in forced]
+            kept = [
+                (a + record.start, b + record.start) for a, b in _without_space(body, own, False)
+            ]
+            spans = minus(spans, minus([(record.start, record.end)], kept))
+    fences = [(region.start, region.end) for region in fenced(text)]
+    words = between(text, found, fences)
+    split = framed(text, spans, nodes_of(found), _is_prose, policy, question, between=words)
+    view = split.view(text) if split.values else None
+    reason = "; ".join(
+        filter(
+            None,
+            ("records keep their keys and values, only words around and in them go", split.said),
+        )
+    )
+    return Guarded("records", list(split.frame) if view is None else spans, reason, view, split)
 
 
 def _is_prose(text: str) -> bool:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal, cast
 
 from ...middleware.errors import InvalidRequest
-from .scan import Path
+from .nodes import Path
 
 Rule = float | Literal["keep", "drop"]
 

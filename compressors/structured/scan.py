@@ -4,37 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from ..render import Span
+from .nodes import ESCAPE, Kind, Node, Path, char_of
 from .view import Stretch
 
-Kind = Literal["object", "array", "string", "other"]
-Path = tuple[str | int, ...]
-
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"\ufeff]+', re.DOTALL)
-_ESCAPE = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
-)
-_SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-@dataclass(slots=True)
-class Node:
-    """A value at ``start`` to ``end``; ``member`` is where its key begins, or the value itself.
-
-    ``parent`` is the index of the array or object that it stands in, -1 at the top, ``step`` its
-    key or place there. ``children`` are indices of nodes.
-    """
-
-    kind: Kind
-    start: int
-    end: int
-    member: int
-    parent: int
-    step: str | int
-    children: list[int]
 
 
 def scan(text: str) -> list[Node]:
@@ -108,21 +83,12 @@ def decoded(text: str, start: int, end: int) -> tuple[str, list[Stretch]]:
             stretches.append(Stretch(place, len(part), a, b))
             place += len(part)
 
-    for escape in _ESCAPE.finditer(text, start, end):
+    for escape in ESCAPE.finditer(text, start, end):
         add(text[at : escape.start()], at, escape.start())
-        add(_char(escape[0]), *escape.span())
+        add(char_of(escape[0]), *escape.span())
         at = escape.end()
     add(text[at:end], at, end)
     return "".join(parts), stretches
-
-
-def _char(escape: str) -> str:
-    if escape[1] != "u":
-        return _SHORT.get(escape[1], escape[1])
-    if len(escape) == 12:
-        high, low = int(escape[2:6], 16), int(escape[8:], 16)
-        return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
-    return chr(int(escape[2:], 16))
 
 
 def without(nodes: Sequence[Node], gone: set[int]) -> list[Span]:

@@ -10,8 +10,9 @@ from ..budget import Budget
 from ..render import Span
 from ..select import select
 from ..tokens import TokenCounter
+from .nodes import Node
 from .policy import JsonPolicy, Rule
-from .scan import Node, decoded, path_of, scan, without
+from .scan import decoded, path_of, without
 from .view import Stretch, View, merged, minus, units_of
 
 _BETWEEN = "\n\n"
@@ -51,18 +52,19 @@ class Framed:
 def framed(
     text: str,
     frame: Sequence[Span],
+    nodes: Sequence[Node],
     is_prose: Callable[[str], bool],
     policy: JsonPolicy,
     question: str | None = None,
     *,
     lines: bool = False,
+    between: Sequence[Span] = (),
 ) -> Framed:
-    """Split a text that parses as JSON or JSON Lines into what stays and what may be shortened.
+    """Split a text of which these are the values into what stays and what may be shortened.
 
     ``frame`` are the spans that are left without white space. ``is_prose`` says of a string of
-    words that it is no code or data.
+    words that it is no code or data. ``between`` are words outside the values.
     """
-    nodes = scan(text)
     said, cuts, gone, rules = "", list[Span](), set[int](), dict[int, Rule | None]()
     for i, node in enumerate(nodes):
         rule = policy.rule(path_of(nodes, i, lines=lines)) if policy.rules else None
@@ -89,6 +91,9 @@ def framed(
             continue
         values.append(Value(said_here, stretches, rate))
         cuts.append((start, end))
+    values += [Value(text[a:b], [Stretch(0, b - a, a, b)]) for a, b in between]
+    values.sort(key=lambda value: value.stretches[0].start)
+    cuts += between
     is_forced = bool(gone) or any(value.rate is not None for value in values)
     return Framed(tuple(minus(frame, cuts)), tuple(values), said, is_forced)
 

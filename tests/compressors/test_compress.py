@@ -288,8 +288,7 @@ def test_json_inside_prose_keeps_its_records() -> None:
         text = squeeze(
             f"This came back from the server, please look at it: {record}. Thank you.", rate
         ).text
-        if "{" in text:
-            assert record in text
+        assert json.loads(text[text.index("{") : text.rindex("}") + 1]) == json.loads(record)
 
 
 @pytest.mark.timeout(20)
@@ -318,7 +317,7 @@ def test_json_inside_prose_keeps_its_records() -> None:
 )
 def test_a_hostile_text_takes_no_more_than_linear_time(piece: str) -> None:
     result = squeeze(piece * (100_000 // len(piece)), 0.5)
-    assert result.rate <= 0.5 or result.reason == "JSON that does not parse is kept whole"
+    assert result.rate <= 0.5 or "records keep" in (result.reason or "")
 
 
 def test_a_mistyped_compressor_is_told_the_choices(monkeypatch: pytest.MonkeyPatch) -> None:

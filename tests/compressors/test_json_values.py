@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shorter import assert_shorter
 
 from headrace.compressors import Budget, Compressed, Compressor, make_counter, make_scorer
 from headrace.compressors.structured.policy import JsonPolicy
@@ -37,24 +38,6 @@ def parsed(text: str) -> Any:
     return json.loads(
         body, object_pairs_hook=list, parse_int=str, parse_float=str, parse_constant=str
     )
-
-
-def assert_shorter(new: Any, old: Any) -> None:
-    """Same structure; a string is its old one with something left out, and not empty."""
-    if isinstance(old, str) and isinstance(new, str):
-        rest = iter(old)
-        assert all(char in rest for char in new)
-        assert bool(new.strip()) == bool(old.strip())
-        assert new == old or len(new) < len(old)
-    elif isinstance(old, dict):
-        assert_shorter(list(new.items()), list(old.items()))
-    elif isinstance(old, (list, tuple)):
-        assert type(new) is type(old)
-        assert len(new) == len(old)
-        for one, other in zip(new, old, strict=True):
-            assert_shorter(one, other)
-    else:
-        assert new == old
 
 
 RECORDS = [
