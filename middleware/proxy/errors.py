@@ -33,6 +33,14 @@ _STATUS: tuple[tuple[type[HeadraceError], int, str], ...] = (
 )
 
 
+def encoded(value: object) -> bytes:
+    """Return a JSON value as bytes; half a surrogate pair, which UTF-8 has not, as an escape."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
 class Failure(Exception):
     """An answer that is an error of our own: ``code`` is for machines."""
 
@@ -52,7 +60,7 @@ class Failure(Exception):
         if self.status == 429:
             kind = "rate_limit_error"
         said = {"message": self.message, "type": kind, "param": None, "code": self.code}
-        return json.dumps({"error": said}, ensure_ascii=False).encode()
+        return encoded({"error": said})
 
     @property
     def event(self) -> bytes:

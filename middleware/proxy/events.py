@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from .errors import encoded
+
 _END = re.compile(rb"\n\r?\n|\r\r")
 _DATA = re.compile(rb"(?m)^data:[ ]?(.*?)\r?$")
 _TELLS = re.compile(rb'"usage"|"finish_reason"\s*:\s*"')
@@ -71,9 +73,8 @@ class Counts:
         if self.block is None or self.is_hidden or chunk.get("choices"):
             return event
         usage["headrace"] = self.block
-        line = json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
         assert found is not None
-        return event[: found.start(1)] + line.encode() + event[found.end(1) :]
+        return event[: found.start(1)] + encoded(chunk) + event[found.end(1) :]
 
     def whole(self, body: bytes) -> bytes:
         """Return a whole answer as the caller gets it."""
@@ -88,7 +89,7 @@ class Counts:
         if usage is None or self.block is None:
             return body
         usage["headrace"] = self.block
-        return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
+        return encoded(answer)
 
     def read(self, data: dict[str, Any]) -> dict[str, Any] | None:
         """Read what a JSON object says, and return its counts, None where it has none."""
@@ -126,7 +127,7 @@ def _without_null(event: bytes, chunk: dict[str, Any]) -> bytes:
     found = _DATA.search(short)
     if found and json.loads(found[1]) == rest:
         return short
-    return b"data: " + json.dumps(rest, ensure_ascii=False).encode() + b"\n\n"
+    return b"data: " + encoded(rest) + b"\n\n"
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

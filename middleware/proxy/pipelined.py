@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections import OrderedDict
@@ -30,7 +29,7 @@ from ..types import (
     ToolCallDelta,
 )
 from .config import Config
-from .errors import Failure, failure_of
+from .errors import Failure, encoded, failure_of
 from .events import Counts
 from .policies import Policy
 from .sending import STREAM_HEADERS, Sending
@@ -99,7 +98,7 @@ async def answer(
 ) -> tuple[str, ...]:
     """Answer a chat, streamed if it asks for that, and return what the stages decided.
 
-    Raises Failure as long as nothing has been sent.
+    Raises Failure; of a stream, something may have been sent then.
     """
     events = _events(dispatcher, policy, _request(body))
     head = {
@@ -117,11 +116,7 @@ async def answer(
         else:
             response = await _whole(sending, events, head, counts)
     except HeadraceError as error:
-        failure = failure_of(error)
-        if not sending.status:
-            raise failure from error
-        await sending.end(failure.event)
-        return ()
+        raise failure_of(error) from error
     return tuple(f"{row.stage}: {row.decision}" for row in response.report.stages)
 
 
@@ -192,7 +187,7 @@ async def _whole(
     usage = _usage(response, counts)
     whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
     counts.read(whole)
-    await sending.whole(200, [_PLAIN], json.dumps(whole, ensure_ascii=False).encode())
+    await sending.whole(200, [_PLAIN], encoded(whole))
     return response
 
 
@@ -264,4 +259,4 @@ def _usage(response: Response, counts: Counts) -> dict[str, Any]:
 
 
 def _event(data: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(data, ensure_ascii=False).encode() + b"\n\n"
+    return b"data: " + encoded(data) + b"\n\n"

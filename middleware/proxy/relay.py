@@ -32,7 +32,7 @@ async def pass_on(sending: Sending, response: httpx.Response, config: Config) ->
 async def relay(sending: Sending, response: httpx.Response, config: Config, counts: Counts) -> None:
     """Pass an answer on, a stream event by event; ``counts`` reads it.
 
-    Raises Failure when the server breaks off before anything was passed on; later, a stream ends
+    Raises Failure when the server breaks off; a stream of which something was passed on then ends
     with the error as an event, and is never begun again.
     """
     import httpx
@@ -41,7 +41,7 @@ async def relay(sending: Sending, response: httpx.Response, config: Config, coun
         try:
             await _stream(sending, response, counts)
         except httpx.HTTPError as error:
-            await sending.end(lost(config, error).event)
+            raise lost(config, error) from None
         return
     try:
         body = await response.aread()
@@ -52,8 +52,7 @@ async def relay(sending: Sending, response: httpx.Response, config: Config, coun
     if not sending.status:
         await sending.whole(response.status_code, kept(response, is_read=True), body)
     elif response.status_code < 300:
-        code, said = "no_stream", "the server answered a stream with something else"
-        await sending.end(Failure(502, code, said).event)
+        raise Failure(502, "no_stream", "the server answered a stream with something else")
     else:  # comments were sent, so the status is gone
         await sending.end(b"data: " + b" ".join(body.splitlines()) + b"\n\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from .upstream import Upstream, address, headers_for, key_of
 FIELD = "headrace"
 _log = logging.getLogger("headrace.proxy")
 _REFUSES = (400, 422)
+_SURROGATES = re.compile("[\ud800-\udfff]")  # halves, which no span and no page can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Routes:
                 decide(sending, record, "unread")
             await self._pass_on(config, call, sending)
             return
-        record.model = str(body.get("model") or "")
+        record.model = _SURROGATES.sub("\ufffd", str(body.get("model") or ""))
         record.is_stream = body.get("stream") is True
         record.policy, policy = config.policy(record.model)
         counts = Counts()
@@ -87,10 +89,12 @@ class Routes:
                         await self._relay(config, call, sending, prepared, raw, counts, onward)
             except Failure as failure:
                 record.error = failure.code
-                if sending.status:  # comments were sent, so the status is gone
-                    await sending.end(failure.event)
-                else:
+                if not sending.status:
+                    record.status = failure.status
+                    if not record.decision:
+                        decide(sending, record, "refused")
                     raise
+                await sending.end(failure.event)  # of a stream, whose status is gone
             finally:
                 record.status = sending.status or record.status
                 record.prompt_tokens = counts.prompt_tokens

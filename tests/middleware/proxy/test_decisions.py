@@ -169,3 +169,18 @@ def test_what_is_not_read_has_no_decision(
         answer = http.request(method, proxy.url + path, json=chat())
         assert "x-headrace-decision" not in answer.headers
     proxy.counts(3, "requests_total", route="other", policy="*", status="200")
+
+
+def test_the_reason_is_said_for_every_request(
+    server: Upstream, start: Start, http: httpx.Client
+) -> None:
+    proxy = start(LEXICAL)
+    for body, decision in (
+        (history(), "changed"),
+        (chat(), "unchanged"),
+        (history(headrace={"off": True}), "off"),
+        (chat() | {"messages": "?"}, "unread"),
+    ):
+        answer = http.post(proxy.url + PATH, json=body)
+        assert answer.headers["x-headrace-decision"] == decision
+        proxy.counts(1, "decisions_total", policy="*", decision=decision)

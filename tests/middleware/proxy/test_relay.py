@@ -217,3 +217,22 @@ def test_null_usage_is_taken_out_without_touching_the_text(
     answer = http.post(f"{start().url}/chat/completions", json=chat(stream=True))
     assert answer.content == plain + DONE
     assert json.loads(answer.content[6:].split(b"\n")[0])["choices"][0]["delta"]["content"] == text
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ("", "/v1/chat/completions"),
+        ("/", "/v1/chat/completions"),
+        ("/v1", "/v1/chat/completions"),
+        ("/v1/", "/v1/chat/completions"),
+        ("/api/v3", "/api/v3/chat/completions"),
+        ("/openai/v1/chat/completions", "/openai/v1/chat/completions"),
+    ],
+)
+def test_the_servers_address_is_joined_once(
+    base: str, path: str, server: Upstream, start: Start, http: httpx.Client
+) -> None:
+    host = server.url.removesuffix("/v1")
+    http.post(start(f'backend = "{host}{base}"\n').url + "/chat/completions", json=chat())
+    assert server.seen[-1].path == path

@@ -7,8 +7,19 @@ from typing import Any
 
 import httpx
 import pytest
-from engine.proxied import LEXICAL, Start, chat, history, until
-from engine.upstream import Upstream, says
+from engine.proxied import LEXICAL, Start, asking, chat, history, until
+from engine.upstream import (
+    DONE,
+    HELLO,
+    USAGE,
+    Upstream,
+    completion,
+    event,
+    hangs,
+    posts,
+    says,
+    streams,
+)
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -103,3 +114,95 @@ def test_prompts_are_traced_only_when_asked_for(
     http.post(start("trace_prompts = true\n", routes).url + PATH, json=chat("Who?"))
     messages = json.loads(only(spans)[1]["gen_ai.input.messages"])
     assert messages == [{"role": "user", "parts": [{"type": "text", "content": "Who?"}]}]
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+@pytest.mark.parametrize("conventions", ["", LATEST])
+@pytest.mark.parametrize(
+    ("path", "body", "operation"),
+    [
+        (PATH, chat("a private prompt"), "chat"),
+        ("/responses", {"model": "tiny", "input": "a private prompt"}, "chat"),
+        ("/completions", {"model": "tiny", "prompt": "a private prompt"}, "text_completion"),
+    ],
+)
+def test_a_prompt_is_in_a_span_only_when_asked_for_in_the_newest_conventions(
+    path: str,
+    body: dict[str, Any],
+    operation: str,
+    conventions: str,
+    is_asked: bool,
+    server: Upstream,
+    start: Start,
+    http: httpx.Client,
+    routes: Routes,
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", conventions)
+    server.script = says(completion("a private answer"))
+    http.post(start(f"trace_prompts = {str(is_asked).lower()}\n", routes).url + path, json=body)
+    span, said = only(spans)
+    assert said["gen_ai.operation.name"] == operation
+    everything = f"{span.name} {said} {span.events} {span.status.description}"
+    assert ("a private prompt" in everything) == (is_asked and conventions == LATEST)
+    assert "a private answer" not in everything
+
+
+def test_a_stream_is_one_span_that_ends_with_it(
+    server: Upstream,
+    start: Start,
+    routes: Routes,
+    spans: InMemorySpanExporter,
+) -> None:
+    with start("", routes).client() as client:
+        create: Any = client.chat.completions.create
+        stream = create(**chat("a private prompt"), stream=True)
+        assert len(list(stream)) == 2
+    _, said = only(spans)
+    assert (said["gen_ai.usage.input_tokens"], said["gen_ai.usage.output_tokens"]) == (9, 2)
+    assert said["gen_ai.response.finish_reasons"] == ("stop",)
+    assert said["gen_ai.response.model"] == "tiny"
+    assert "error.type" not in said
+    assert "a private prompt" not in str(said)
+
+
+def test_a_broken_stream_and_a_refused_option_are_errors_of_their_span(
+    server: Upstream,
+    start: Start,
+    http: httpx.Client,
+    routes: Routes,
+    spans: InMemorySpanExporter,
+) -> None:
+    proxy = start("", routes)
+    server.script = streams(*HELLO, cut=True)
+    http.post(proxy.url + PATH, json=chat(stream=True))
+    http.post(proxy.url + PATH, json=chat(headrace={"rte": 1}))
+    until(lambda: len(spans.get_finished_spans()) == 2)
+    found = [dict(span.attributes or {}) for span in spans.get_finished_spans()]
+    assert [one["error.type"] for one in found] == ["upstream_closed", "invalid_request"]
+    assert [one["headrace.decision"] for one in found] == ["off", "refused"]
+    assert all(s.status.status_code is StatusCode.ERROR for s in spans.get_finished_spans())
+
+
+def test_a_caller_who_leaves_ends_the_span(
+    server: Upstream, start: Start, routes: Routes, spans: InMemorySpanExporter
+) -> None:
+    server.script = hangs()
+    with asking(start("", routes).url + PATH, chat()):
+        until(lambda: len(server.seen) == 1)
+    _, said = only(spans)
+    assert said["gen_ai.request.model"] == "tiny"
+
+
+def test_a_planned_answer_is_one_span(
+    server: Upstream, start: Start, routes: Routes, spans: InMemorySpanExporter
+) -> None:
+    server.script = posts(streams(event({"content": "A part."}, "stop"), event(usage=USAGE), DONE))
+    listed = "Translate each sentence to French:\n1. One mill.\n2. Two mills.\n3. Three mills."
+    with start('[models."*"]\nplan = "map"\n', routes).client() as client:
+        client.chat.completions.create(**chat(listed))
+    _, said = only(spans)
+    assert (said["gen_ai.usage.input_tokens"], said["gen_ai.usage.output_tokens"]) == (27, 6)
+    assert said["gen_ai.response.finish_reasons"] == ("stop",)
+    assert "mill" not in str(said)
