@@ -14,6 +14,7 @@ from .structured.loose import records
 from .structured.mixed import between, nodes_of
 from .structured.policy import JsonPolicy
 from .structured.scan import scan
+from .structured.scripts import is_script
 from .structured.values import Framed, framed
 from .structured.view import View, merged, minus
 
@@ -121,7 +122,7 @@ def _guarded_records(
 
 
 def _is_prose(text: str) -> bool:
-    return detect(text) in ("prose", "log")
+    return detect(text) in ("prose", "log") and not is_script(text)
 
 
 def _without_space(text: str, forced: Sequence[Span], lines: bool) -> list[Span]:

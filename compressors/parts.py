@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .shapes import is_code, is_csv
+from .structured.scripts import is_function
 
 _JSON_TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.){0,20000}"|[{}\[\]:,]|-?\d[\d.eE+-]*|true|false|null|\s+'
@@ -78,13 +79,14 @@ def is_xml_part(text: str) -> bool:
 
 
 def code_paragraphs(text: str) -> list[tuple[int, int]]:
-    """Return where paragraphs of three lines or more are code without a fence."""
+    """Return where paragraphs of three lines or more, or a function, are code without a fence."""
     found: list[tuple[int, int]] = []
     for match in _PARAGRAPH.finditer(text):
         body = match[0]
-        if body.count("\n") + (not body.endswith("\n")) < 3 or not _HINT_OF_CODE.search(body):
+        num_lines = body.count("\n") + (not body.endswith("\n"))
+        if num_lines < 2 or not _HINT_OF_CODE.search(body):
             continue
-        if is_code(body):
+        if is_function(body) or (num_lines > 2 and is_code(body)):
             start = match.start() + len(body) - len(body.lstrip())
             found.append((start, match.start() + len(body.rstrip())))
     return found

@@ -48,7 +48,7 @@ def records(text: str) -> list[Record]:
     is one to the end of its line, with all that is indented below.
 
     >>> [(r.start, r.end) for r in records("I got {'ok': True, 'x': [1, None],} from it [3].")]
-    [(6, 34)]
+    [(6, 35)]
     """
     found: list[Record] = []
     at, work = 0, _MOST_WORK * len(text)
