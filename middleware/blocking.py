@@ -13,6 +13,7 @@ from typing import TypeVar
 from .errors import HeadraceError
 
 T = TypeVar("T")
+_PATIENCE = 10.0  # seconds for what is cancelled and does not end
 
 
 class Loop:
@@ -47,11 +48,14 @@ class Loop:
             self.run(_close(events))
 
     def close(self) -> None:
-        """Stop the loop and its thread. Idempotent."""
+        """Stop the loop and its thread; what still runs there is cancelled. Idempotent."""
         with self._lock:
             loop, self._loop = self._loop, None
-        if loop is not None:
+            thread = self._thread
+        if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
+            if thread is not threading.current_thread():
+                thread.join(_PATIENCE)
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -69,8 +73,20 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+        try:
+            loop.run_until_complete(_cancel_all(loop))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
+
+
+async def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what is still running and wait for it, so that nothing of it is left half done."""
+    tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)  # an exception that nobody has read is said by asyncio itself
 
 
 async def _next(events: AsyncGenerator[T, None]) -> T | None:

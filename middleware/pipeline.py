@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from functools import partial, reduce
 from types import TracebackType
 from typing import Self
@@ -99,13 +99,22 @@ class Pipeline:
         return self.loop.run(coroutine)
 
     async def aclose(self) -> None:
-        """Free the engine. Idempotent."""
-        await self.dispatcher.close()
+        """Free the engine, and what stages hold of their own (their ``aclose``). Idempotent.
+
+        One that cannot be closed does not keep the others open; its error is raised at the end.
+        """
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(self.dispatcher.close)
+            for stage in self.stages:
+                if (aclose := getattr(stage, "aclose", None)) is not None:
+                    closing.push_async_callback(aclose)
 
     def close(self) -> None:
         """Blocking twin of ``aclose``, which also stops the blocking calls' thread."""
-        self.loop.run(self.aclose())
-        self.loop.close()
+        try:
+            self.loop.run(self.aclose())
+        finally:
+            self.loop.close()
 
     async def __aenter__(self) -> Self:
         return self

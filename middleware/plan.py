@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import get_args
 
 from ..backends.base import Backend
 from ..planners import PlannedAnswer, fitting_nodes
@@ -18,10 +17,12 @@ from ..planners.prompts import PLAIN_WORDS, PlainWords, Wording
 from ..planners.small import Small
 from ..planners.speed import StepCost
 from .cost.predict import Predictor
+from .dispatcher import Dispatcher
 from .errors import InvalidRequest
-from .plan_choice import Choice, Strategy, check_strategy, choose, graph_of
-from .plan_engine import known_engine, small_of
+from .plan_choice import Choice, Strategy, check_strategy, choose
+from .plan_engine import dispatched, known_engine, small_of
 from .plan_events import again_events, held_plan, plain_events, slots_events
+from .plan_options import check_options, outline_of
 from .plan_preview import slots_forecast
 from .plan_report import planned_decision, planned_facts, said
 from .report import StageReport
@@ -59,6 +60,8 @@ class Plan:
     answer is begun beside the planner and taken where planning does not pay: nothing is lost then
     but the tokens of a call that is given up. ``seams`` adds sentences between parts that one more
     short call writes; ``small`` is a second, faster engine for parts that a ``graph`` calls easy.
+    A Backend given as ``small`` is the stage's own: it gets a dispatcher, and closing the pipeline
+    (or ``aclose``) frees both; a Dispatcher or any other handler is left to who made it.
 
     Without a plan (the rules say no, a constraint or tools forbid it, the plan cannot be used) the
     request is passed on as it is; the report says why. The answer's ``finish_reason`` is
@@ -77,26 +80,24 @@ class Plan:
     small: Backend | Handler | None = field(default=None, compare=False, repr=False)
     known: KnownEngine = field(init=False, compare=False, repr=False)
     _small: Small | None = field(init=False, compare=False, repr=False)
+    _own: Dispatcher | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_strategy(self.strategy)
-        if self.when not in get_args(When):
-            raise InvalidRequest(f'when is "pays" or "always", got {self.when!r:.40}')
+        check_options(self)
+        object.__setattr__(self, "outline", outline_of(self.outline))
+        if self.outline and self.strategy not in ("auto", "template"):
+            raise InvalidRequest(f"an outline is for template or auto, not {self.strategy!r}")
+        handler = dispatched(self.small)
+        is_own = isinstance(handler, Dispatcher) and handler is not self.small
+        object.__setattr__(self, "_own", handler if is_own else None)
+        object.__setattr__(self, "_small", small_of(handler))
         object.__setattr__(self, "known", known_engine(self.cost))
-        object.__setattr__(self, "_small", small_of(self.small))
-        if not 2 <= self.max_nodes <= 99:
-            raise InvalidRequest(f"max_nodes must be from 2 to 99, got {self.max_nodes}")
-        if self.width < 1:
-            raise InvalidRequest(f"width must be at least 1, got {self.width}")
-        if isinstance(self.outline, str):
-            raise InvalidRequest(
-                f"an outline is a list of titles, got the text {self.outline!r:.60}"
-            )
-        object.__setattr__(self, "outline", tuple(self.outline))
-        if self.outline:
-            graph_of(self.outline)
-            if self.strategy not in ("auto", "template"):
-                raise InvalidRequest(f"an outline is for template or auto, not {self.strategy!r}")
+
+    async def aclose(self) -> None:
+        """Free the second engine, if it is the stage's own. Idempotent."""
+        if self._own is not None:
+            await self._own.close()
 
     def choose(self, request: Request) -> Choice:
         """Return what would be done with the request, and why; no call is made."""

@@ -8,6 +8,7 @@ from ..planners.small import Small
 from ..planners.speed import StepCost
 from .cost.predict import Predictor
 from .dispatcher import Dispatcher
+from .errors import InvalidRequest
 from .types import Handler
 
 _SHORT, _LONG, _ROWS = 256, 2048, 16
@@ -42,9 +43,15 @@ def known_engine(cost: Predictor | StepCost | None) -> KnownEngine:
     return KnownEngine(step_cost(cost) if isinstance(cost, Predictor) else cost)
 
 
-def small_of(engine: Backend | Handler | None) -> Small | None:
-    """Return the second engine for easy parts, with a dispatcher of its own where it needs one."""
-    if engine is None:
-        return None
-    handler: Handler = engine if callable(engine) else Dispatcher(engine)
-    return Small(handler, KnownEngine())
+def dispatched(engine: Backend | Handler | None) -> Handler | None:
+    """Return what asks a second engine: a dispatcher of its own where it is none yet."""
+    if engine is None or callable(engine):
+        return engine
+    if not all(callable(getattr(engine, name, None)) for name in ("generate", "close")):
+        raise InvalidRequest(f"small is an engine or what asks one, got {engine!r:.60}")
+    return Dispatcher(engine)
+
+
+def small_of(handler: Handler | None) -> Small | None:
+    """Return the second engine for easy parts."""
+    return None if handler is None else Small(handler, KnownEngine())

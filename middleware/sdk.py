@@ -206,7 +206,7 @@ def generate(
     rate: float | None = None,
     when: Literal["always", "pays"] = "always",
     top_k: int | None = None,
-    plan: PlanStrategy = "auto",
+    plan: PlanStrategy | Plan = "auto",
     constraint: Any = None,
     max_tokens: int | None = None,
 ) -> Response:
@@ -216,12 +216,15 @@ def generate(
     server, or a Backend; ``model`` is that engine's model. ``rate`` switches compression on,
     and with ``when="pays"`` only where that is predicted to save time (``Compress``);
     ``top_k`` is how many documents stay; ``constraint`` is what ``headrace.constraint`` takes.
-    The response's ``report`` says what each stage did. Engines are loaded once and shared by all
-    calls.
+    ``plan`` is a strategy, or a stage with everything else that ``Plan`` can be told:
+    ``Plan("skeleton", when="always", race=True)``, ``Plan(outline=("Costs", "Noise"))``. One that
+    is kept knows from earlier calls how fast the engine is. The response's ``report`` says what
+    each stage did. Engines are loaded once and shared by all calls.
     """
     request = make_request(
         prompt, documents=documents, constraint=constraint, max_tokens=max_tokens
     )
+    _planning(plan)  # what makes no sense is said before an engine is loaded
     dispatcher, loop = _engine(backend, model)
     tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
     cost = engine_cost(dispatcher.backend, loop) if when == "pays" else None
@@ -241,6 +244,7 @@ def stream_objects(
     model: str | None = None,
     rate: float | None = None,
     top_k: int | None = None,
+    plan: PlanStrategy | Plan = "auto",
     max_tokens: int | None = None,
 ) -> Iterator[PartialObject]:
     """Answer a prompt as an object, and yield it as far as it is certain while it is written.
@@ -256,9 +260,10 @@ def stream_objects(
     )
     if request.constraint is None:
         raise InvalidRequest("stream_objects needs a constraint; stream text with a Pipeline")
+    _planning(plan)
     dispatcher, loop = _engine(backend, model)
     tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
-    chain = stages(request, rate=rate, top_k=top_k, tokenizer=tokenizer, retries=0)
+    chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer, retries=0)
     events = Pipeline(chain, dispatcher, loop=loop).stream(request)
     return loop.iterate(partial_objects(events, request.constraint, grow=grow))
 
@@ -286,11 +291,15 @@ def stages(
     when: Literal["always", "pays"] = "always",
     cost: Predictor | None = None,
     top_k: int | None = None,
-    plan: PlanStrategy = "auto",
+    plan: PlanStrategy | Plan = "auto",
     tokenizer: str | None = None,
     retries: int = 1,
 ) -> list[Middleware]:
-    """Return the stages that the request has use for, in their usual order."""
+    """Return the stages that the request has use for, in their usual order.
+
+    ``cost`` is what the engine's steps are predicted to cost, for what is to pay: compressing, and
+    planning where ``plan`` is a strategy. A ``Plan`` is taken as it is. Raises InvalidRequest.
+    """
     if when == "pays" and rate is None:
         raise InvalidRequest('when="pays" says when to compress; give a rate too, such as 0.5')
     chain: list[Middleware] = []
@@ -299,9 +308,14 @@ def stages(
     if rate is not None:
         last_user: Literal["keep", "context"] = "keep" if request.documents else "context"
         chain.append(Compress(rate, tokenizer=tokenizer, last_user=last_user, when=when, cost=cost))
-    chain.append(Plan(plan))
+    chain.append(_planning(plan, cost))
     chain.append(Constrain(retries=retries))
     return chain
+
+
+def _planning(plan: PlanStrategy | Plan, cost: Predictor | None = None) -> Plan:
+    """Return the stage of a strategy, or the one that is given. Raises InvalidRequest."""
+    return plan if isinstance(plan, Plan) else Plan(plan, cost=cost)
 
 
 def _documents(many: Sequence[DocumentLike]) -> tuple[Document, ...]:

@@ -40,8 +40,17 @@ def test_polling_for_ever_is_an_error() -> None:
         while True:  # noqa: ASYNC110
             await asyncio.sleep(1)
 
+    ended: list[str] = []
+
+    async def main() -> None:
+        try:
+            await poll()
+        finally:
+            ended.append("cancelled")
+
     with pytest.raises(Stuck, match="still running after 50"):
-        run_virtual(poll(), limit=50)
+        run_virtual(main(), limit=50)
+    assert ended == ["cancelled"]  # in its own loop, not by the collector
 
 
 def test_a_reply_is_streamed_a_token_a_step() -> None:
