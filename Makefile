@@ -1,5 +1,6 @@
 # make demo   sets up .venv, fetches the embedded models, runs the main job
-# make test   sets up .venv if it is missing, checks and tests everything
+# make test   sets up .venv if it is missing, checks everything, runs the quick tests
+# make test-slow   the tests that take longer, and those that ask real engines
 # make docs   the pages and the reference, as a site in build/site
 # make bench  measures, into build/bench (docs/measured.md)
 # make engines   installs engines for the tests marked "engine" and for headrace serve-engine
@@ -8,13 +9,16 @@ BIN := .venv/bin
 # In an isolated set-up the CPU build of torch is enough; the package itself takes torch>=2.6.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test lint docs wheel-test engines setup clean bench
+.PHONY: demo test test-slow lint docs wheel-test engines setup clean bench
 demo: .venv/ready
 	$(BIN)/python examples/demo.py
 
 # One thread: on a machine that does other things too, torch's threads wait for one another.
 test: .venv/ready lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
+
+test-slow: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 lint: .venv/ready
 	$(BIN)/ruff check .

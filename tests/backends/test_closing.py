@@ -72,6 +72,7 @@ def wander(
 
 
 @pytest.mark.parametrize("held", [ORDER, ANY_OBJECT, TAGS], ids=["order", "object", "tags"])
+@pytest.mark.slow
 def test_whatever_is_written_ends_valid_where_a_short_way_exists(
     local: LocalModel, order: ClosingOrder, held: Constraint
 ) -> None:

@@ -61,6 +61,7 @@ def write(local: LocalModel, requests: Sequence[Request], *, ahead: bool) -> lis
     return rows
 
 
+@pytest.mark.slow
 def test_the_text_is_the_same_with_fewer_passes(local: LocalModel) -> None:
     requests = [
         of("Describe Ann from Oslo as JSON.", PERSON),

@@ -120,7 +120,7 @@ async def test_rows_of_a_batch_keep_to_their_own_constraint_stop_string_and_limi
         Request.of("Is water wet?", constraint=Constraint("choice", ("yes", "no"))),
         Request.of(PROMPTS[1], sampling=Sampling(stop=("1832",))),
         Request.of(PROMPTS[0], sampling=Sampling(max_tokens=3)),
-        Request.of(PROMPTS[0], sampling=Sampling(temperature=1.5, seed=7)),
+        Request.of(PROMPTS[0], sampling=Sampling(temperature=0.8, top_p=0.9, seed=7)),
     ]
     expected = [_told(answer) for answer in await _answers(make(), requests)]
     found = [

@@ -21,6 +21,7 @@ async def dispatcher() -> AsyncGenerator[Dispatcher, None]:
     await backend.close()
 
 
+@pytest.mark.slow
 async def test_a_small_model_makes_a_plan_that_can_be_used(dispatcher: Dispatcher) -> None:
     question = "What are the benefits of regular exercise?"
     sampling = Sampling(max_tokens=200, temperature=0)
