@@ -56,7 +56,9 @@ def serve(
             " --open-to-all"
         )
     sock = listening(host, port)
-    logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(is_told)
+    logging.basicConfig(handlers=[handler], format="%(message)s", level=logging.WARNING)
     logging.getLogger("headrace.proxy").setLevel(logging.WARNING if quiet else logging.INFO)
     settings = uvicorn.Config(
         make_app(live, warm=True),
@@ -79,3 +81,8 @@ def serve(
     sys.stderr.flush()
     with contextlib.suppress(KeyboardInterrupt):  # said again when all requests have ended
         server.run(sockets=[sock])
+
+
+def is_told(record: logging.LogRecord) -> bool:
+    """Whether a line is for the terminal: some libraries set levels of their own and chatter."""
+    return record.levelno >= logging.WARNING or record.name.startswith("headrace")

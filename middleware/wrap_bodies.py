@@ -100,6 +100,8 @@ def read(kind: Kind, body: Mapping[str, Any]) -> Chat:
         role: Any = message.get("role")
         if not isinstance(role, str):
             raise Unreadable
+        if not isinstance(message.get("content"), str | list | tuple | None):
+            raise Unreadable
         at: Place = (key, i, "content")
         asks = {k: True for k in ("tool_calls", "function_call") if message.get(k)}
         if kind == "messages":

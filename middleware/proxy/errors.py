@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 
 from ..errors import (
@@ -19,6 +20,7 @@ from ..errors import (
 from ..outcome import Rejected
 
 NO_RETRY = {"x-should-retry": "false"}
+SURROGATES = re.compile("[\ud800-\udfff]")  # halves of pairs, which UTF-8 has not
 
 _STATUS: tuple[tuple[type[HeadraceError], int, str], ...] = (
     (InvalidRequest, 400, "invalid_request"),

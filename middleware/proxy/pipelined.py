@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections import OrderedDict
@@ -29,16 +30,17 @@ from ..types import (
     ToolCallDelta,
 )
 from .config import Config
-from .errors import Failure, encoded, failure_of
+from .errors import SURROGATES, Failure, encoded, failure_of
 from .events import Counts
 from .policies import Policy
 from .sending import STREAM_HEADERS, Sending
 
+FIELD = "headrace"  # of a body: options for this request, which are never sent on
 MAX_ENGINES = 32  # callers' keys times models with connections of their own
 _OURS = frozenset(
     (
         *("messages", "model", "stream", "stream_options", "response_format", "n", "stop", "seed"),
-        *("max_tokens", "max_completion_tokens", "temperature", "top_p"),
+        *("max_tokens", "max_completion_tokens", "temperature", "top_p", FIELD),
     )
 )
 # What a pipeline's answer does not have; with one of these the server answers alone.
@@ -100,6 +102,7 @@ async def answer(
 
     Raises Failure; of a stream, something may have been sent then.
     """
+    body = _sendable(body)
     events = _events(dispatcher, policy, _request(body))
     head = {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
@@ -118,6 +121,14 @@ async def answer(
     except HeadraceError as error:
         raise failure_of(error) from error
     return tuple(f"{row.stage}: {row.decision}" for row in response.report.stages)
+
+
+def _sendable(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the body without halves of surrogate pairs, which no engine can be sent, anywhere."""
+    text = json.dumps(body, ensure_ascii=False)
+    if not SURROGATES.search(text):
+        return body
+    return cast("dict[str, Any]", json.loads(SURROGATES.sub("\ufffd", text)))
 
 
 def _request(body: Mapping[str, Any]) -> Request:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from ..wrap_bodies import Kind, kind_of
 from ..wrap_prepare import Prepared, prepare
 from . import pipelined
 from .config import Config
-from .errors import Failure, failure_of
+from .errors import SURROGATES, Failure, failure_of
 from .events import Counts
 from .metrics import Record
 from .policies import Policy
@@ -24,10 +23,9 @@ from .sending import Headers, Sending
 from .tracing import Tracer
 from .upstream import Upstream, address, headers_for, key_of
 
-FIELD = "headrace"
 _log = logging.getLogger("headrace.proxy")
-_REFUSES = (400, 422)
-_SURROGATES = re.compile("[\ud800-\udfff]")  # halves, which no span and no page can hold
+_REFUSES = (400, 422)  # of the server
+_NOT_SENT = (400, 403)  # of failures of our own: the request was at fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Routes:
                 decide(sending, record, "unread")
             await self._pass_on(config, call, sending)
             return
-        record.model = _SURROGATES.sub("\ufffd", str(body.get("model") or ""))
+        record.model = SURROGATES.sub("\ufffd", str(body.get("model") or ""))
         record.is_stream = body.get("stream") is True
         record.policy, policy = config.policy(record.model)
         counts = Counts()
@@ -77,7 +75,8 @@ class Routes:
                     counts.block = _block(prepared, record)
                 seconds = config.keepalive if record.is_stream else 0.0
                 async with sending.kept_alive(seconds):
-                    if kind == "chat" and pipelined.is_pipelined(policy, prepared.body):
+                    is_read = kind == "chat" and prepared.decision != "unread"
+                    if is_read and pipelined.is_pipelined(policy, prepared.body):
                         key = key_of(config, call.headers)
                         engine = await self.engines.get(config, record.model, key)
                         more = await pipelined.answer(
@@ -91,7 +90,7 @@ class Routes:
                 record.error = failure.code
                 if not sending.status:
                     record.status = failure.status
-                    if not record.decision:
+                    if not record.decision or failure.status in _NOT_SENT:
                         decide(sending, record, "refused")
                     raise
                 await sending.end(failure.event)  # of a stream, whose status is gone
@@ -120,8 +119,8 @@ class Routes:
     ) -> None:
         """Send a body on, as it came (``raw``) if nothing of it was changed."""
         body = dict(prepared.body)
-        if FIELD in body:
-            del body[FIELD]
+        if pipelined.FIELD in body:
+            del body[pipelined.FIELD]
             raw = None
         plain = json.dumps(body).encode() if raw is None else raw
         counts.is_hidden = is_counted = self._is_counted(config, call.path, body)
@@ -176,10 +175,10 @@ def _json(body: bytes) -> dict[str, Any] | None:
 
 
 def _asked(policy: Policy, body: Mapping[str, Any]) -> Policy:
-    if FIELD not in body:
+    if pipelined.FIELD not in body:
         return policy
     try:
-        return policy.merged(body[FIELD], remote=True)
+        return policy.merged(body[pipelined.FIELD], remote=True)
     except HeadraceError as error:
         raise failure_of(error) from error
 
