@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, cast
 
+from .subschemas import subschemas
 from .types import Constraint
 
 PATTERN_SECONDS = 2.0
@@ -77,17 +77,14 @@ def dangling_reference(schema: Any, root: Any = None) -> str | None:
     Only references into the schema itself lead anywhere: nothing is ever fetched.
     """
     root = schema if root is None else root
-    if isinstance(schema, list):
-        items = cast("Sequence[Any]", schema)
-        return next((bad for one in items if (bad := dangling_reference(one, root))), None)
     if not isinstance(schema, dict):
         return None
     fields = cast("dict[str, Any]", schema)
     target = fields.get("$ref")
     if isinstance(target, str) and not _leads_somewhere(target, root):
         return target
-    values = (value for key, value in fields.items() if key not in ("const", "enum", "examples"))
-    return next((bad for one in values if (bad := dangling_reference(one, root))), None)
+    inner = subschemas(fields)
+    return next((bad for one in inner if (bad := dangling_reference(one, root))), None)
 
 
 def _leads_somewhere(target: str, schema: Any) -> bool:

@@ -7,7 +7,7 @@ fixed. Nothing is divided where a keyword speaks about several fields at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from ..planners.mapping import item_slots, with_last_text
 from ..planners.prompts import with_task
 from ..planners.slots import Slot
 from .matching import Field
+from .subschemas import subschemas
 from .template import Template
 from .types import Constraint, Message, Request
 
@@ -28,17 +29,6 @@ _ALONE = frozenset(
 )
 _ALONE_ITEMS = _ALONE | {"items", "minItems", "maxItems"}
 _DEFS = ("$defs", "definitions")
-# Keywords that hold schemas, by name and by themselves (one or a list), in all drafts.
-_NAMED_SCHEMAS = frozenset(
-    {*_DEFS, "properties", "patternProperties", "dependentSchemas", "dependencies"}
-)
-_SCHEMAS = frozenset(
-    {
-        *("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"),
-        *("additionalProperties", "unevaluatedProperties", "propertyNames", "contentSchema"),
-        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "extends", "disallow", "type"),
-    }
-)
 _FAR = ("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 
 
@@ -234,21 +224,12 @@ def far_reference(schema: Any) -> str | None:
         return target
     if far := next((name for name in _FAR if name in fields), None):
         return far
-    for inner in _subschemas(fields):
+    for inner in subschemas(fields):
         if _is_dict(inner) and isinstance(inner.get("$id"), str):
             return "$id"  # what its references start from
         if bad := far_reference(inner):
             return bad
     return None
-
-
-def _subschemas(schema: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the schemas right in a schema; what else it holds are names and values."""
-    for key, value in schema.items():
-        if key in _NAMED_SCHEMAS and _is_dict(value):
-            yield from value.values()
-        elif key in _SCHEMAS:
-            yield from cast("Sequence[Any]", value) if isinstance(value, list) else [value]
 
 
 def _constraint(schema: Mapping[str, Any], part: Any) -> Constraint:

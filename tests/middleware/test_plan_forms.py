@@ -12,6 +12,7 @@ from engine import Reply, SimulatedEngine, handler
 from engine.planning import answer, row
 
 from headrace import constraint, template
+from headrace.middleware.check import dangling_reference
 from headrace.middleware.errors import BackendError, Truncated
 from headrace.middleware.plan import Plan
 from headrace.middleware.plan_forms import far_reference
@@ -279,3 +280,10 @@ def test_a_field_of_one_line_gets_no_fence(risk: str, shown: str) -> None:
     request = Request.of("Report.", constraint=made)
     _, response = answer(SimulatedEngine(reply), Plan("template"), request)
     assert response.parsed == {"risk": shown, "why": "It is.", "more": "```\nx = 1\n```"}
+
+
+@pytest.mark.parametrize("name", ["const", "enum", "examples", "default", "$ref"])
+def test_a_reference_that_leads_nowhere_is_found_under_any_name(name: str) -> None:
+    inner = {"type": "object", "properties": {name: {"$ref": "#/$defs/none"}}}
+    assert dangling_reference({"type": "array", "items": inner}) == "#/$defs/none"
+    assert dangling_reference({"properties": {"a": {"const": {"$ref": "#/$defs/none"}}}}) is None

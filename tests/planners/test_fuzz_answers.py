@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import re
 from contextlib import aclosing
@@ -208,7 +207,6 @@ def test_random_answers_end_and_lose_nothing(block: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("HEADRACE_TEST_LONG"), reason="set HEADRACE_TEST_LONG=1")
 @pytest.mark.parametrize("block", range(20))
 def test_ten_thousand_random_answers_end_and_lose_nothing(block: int) -> None:
     for seed in range(1000 + block * 500, 1000 + (block + 1) * 500):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -70,6 +69,5 @@ def test_two_thousand_random_plans_are_read() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("HEADRACE_TEST_LONG"), reason="set HEADRACE_TEST_LONG=1")
 def test_a_hundred_thousand_random_plans_are_read() -> None:
     check(1, 100_000)
