@@ -13,17 +13,27 @@ from dataclasses import dataclass
 from .nodes import ESCAPE, Node, char_of
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<string>[bBuUrRfF]{0,2}(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'))"
+    r"\s*(?:(?P<long>'{3}.*?'{3}|\"{3}.*?\"{3})"
+    r"|(?P<string>[bBuUrRfF]{0,2}(?:\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'))"
     r"|(?P<comment>//[^\n]*|/\*[^*]{0,2000}\*/|\#[^\n]*)"
     r"|(?P<mark>[{}\[\]():,=])|(?P<atom><[^<>\n]{1,200}>|[^\s{}\[\]():,='\"]+)|(?P<end>\Z)"
     r"|(?P<torn>[bBuUrRfF]{0,2}[\"'](?:[^\\\n]|\\.)*\Z))",
     re.DOTALL,
 )
 _OPENING = re.compile(
-    r"\{\s*(?:[\"'][^\n]|[\w$]{1,80}\s*:)|\[\s*(?=[\[{(\"'\d-]|\w{1,80}\()"
+    r"\{\s*(?:[\"'][^\n]|:?[\w$]{1,80}\s*(?:=>|[:=]))|\[\s*(?=[\[{(\"'\d-]|\w{1,80}\()"
     r"|(?<![\w.])[A-Za-z_][\w.]{0,80}\(\s*\w{1,80}=(?!=)"
+    r"|^(?:[A-Za-z_]\w{0,80}=[^\s=][^\n<]*?[ ,;]\w{1,80}=[^\s=]|[ \t]*\[\w{1,80}\] => )",
+    re.MULTILINE,
 )
-_KEYED = re.compile(r"\{\s*(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}')\s*:")
+_PAIR = r":?[\w$]{1,80}\s{0,4}(?:=>|[:=])\s{0,4}[^\s=]"
+_KEYED = re.compile(
+    r"\{\s*(?:\"[^\"\n]{1,80}\"|'[^'\n]{1,80}')\s*:"
+    rf"|\{{(?=[^\n]{{0,4000}}\}})\s*{_PAIR}[^\n]{{0,400}}?[,;\s]\s{{0,4}}{_PAIR}"
+    r"|(?<![\w.])[A-Za-z_][\w.]{0,80}\((?=[^\n]{0,4000}\))"
+    rf"\s*{_PAIR}[^\n]{{0,400}}?, {_PAIR}"
+    r"|(?<![^\n])(?:[A-Za-z_]\w{0,80}=|[ \t]*\[\w{1,80}\] => )"
+)
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 _FEWEST = 3  # containers of a record without a key: [[1, 2], [3, 4]]
 _MOST_WORK = 3  # times the length of the text, for what turns out to be no record
@@ -44,8 +54,9 @@ class Record:
 def records(text: str) -> list[Record]:
     """Return the records among the words of a text, in order, disjoint.
 
-    A record has a key or several lists in it. What begins with a key in quotes and cannot be read
-    is one to the end of its line, with all that is indented below.
+    A record has a key or several lists in it. What begins as one and cannot be read (a missing
+    quote, Ruby's ``{:id=>1}``, PHP's ``[id] => 1``, a line of ``id=1 name='Ann'``) is one to the
+    end of its line, with all that is indented below.
 
     >>> [(r.start, r.end) for r in records("I got {'ok': True, 'x': [1, None],} from it [3].")]
     [(6, 35)]

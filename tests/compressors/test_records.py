@@ -145,12 +145,39 @@ def test_numbers_are_the_bytes_that_they_were(rate: float) -> None:
     assert python in squeeze(f"{{'body':{PROSE!r},{python}}}", rate).text
 
 
+OTHERS = {
+    "pydantic": "id=3 name='Ann' tags=['a', 'b'] note={!r}",
+    "go": "{{ID:3 Name:Ann Note:{}}}",
+    "ruby": "{{:id=>3, :note=>{!r}}}",
+    "php": "Array\n(\n    [id] => 3\n    [note] => {}\n)\n",
+    "java": "User{{id=3, name='Ann', note={!r}}}",
+    "kotlin": "User(id=3, name=Ann, note={})",
+    "a quote too few": "{{'id': 3, 'name: 'Ann', 'note': {!r}}}",
+    "a link without quotes": "{{url: http://example.org/?a=1, note: {!r}}}",
+    "a text of many lines": "{{'a': '''x\ny''', 'id': 3}}",
+    "a break in a string": '{{"id": 3, "code": "def f(x):\nreturn x\n", "n": 4}}',
+}
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize(
+    "around", ["{}", "It said:\n{}\nand nothing else came back from it at all."]
+)
+@pytest.mark.parametrize("form", OTHERS.values(), ids=OTHERS)
+def test_what_is_like_a_record_and_cannot_be_read_is_whole(
+    form: str, around: str, rate: float
+) -> None:
+    record = form.format(PROSE)
+    assert record.strip() in squeeze(around.format(record), rate).text
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "See [12, 13] and [[4]], {name}, {{ a }}, {x : x > 0}, f(x) and [a link](http://x.org/y).",
         "It is {'a word in quotes'} and [1], (2), {3, 4}.",
         "\\frac{a}{b} and a[i] = b[j] are no records.",
+        'x=3 is what <a href="http://x.org" title="y"> says, and f(x = 3) too.',
     ],
 )
 def test_brackets_of_prose_are_no_records(text: str) -> None:
