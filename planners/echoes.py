@@ -19,7 +19,12 @@ def without_fence(text: str, *, is_ended: bool) -> str | None:
     ('high\n```', None)
     """
     if found := _FENCED.match(text):
-        return text[found.end() :]
+        rest = text[found.end() :].lstrip()
+        if not is_ended and re.fullmatch(r"[`~]*[ \t]*", rest):
+            return None
+        return (
+            "" if re.match(r"(?:`{3,}|~{3,})[ \t]*(?:\n|\Z)", rest) else rest
+        )  # it closes at once
     return None if not is_ended and _FENCING.fullmatch(text) else text
 
 

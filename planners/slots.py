@@ -61,18 +61,22 @@ class SlotWork:
         """Whether the engine has written it to its end."""
         return self.end is not None and self.error is None
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is to be shown of all that was written; a ``prefix`` alone is a text."""
+        return not (self.text.strip() if self.slot.prefix else self._free(is_ended=True))
+
     def take(self) -> str:
         """Return what may be sent now: for free text all but the white space at its end."""
         if self.slot.constraint is None:
-            text = self._free()
+            text = self._free(is_ended=self.end is not None)
         else:
             text = self.text.strip() if self.is_written else ""
         piece, self.num_sent = text[self.num_sent :], max(len(text), self.num_sent)
         return piece
 
-    def _free(self) -> str:
-        slot, is_ended = self.slot, self.end is not None
-        own = self._own()
+    def _free(self, *, is_ended: bool) -> str:
+        slot, own = self.slot, self._own(is_ended=is_ended)
         if own is None:
             return ""
         text = own.lstrip()
@@ -85,9 +89,9 @@ class SlotWork:
         # A field ends where the text behind it begins; nothing that we add may end it before.
         return text if slot.until and slot.until in text + fence else text + fence
 
-    def _own(self) -> str | None:
+    def _own(self, *, is_ended: bool) -> str | None:
         """Return the text without what is there already, None while that is not clear."""
-        slot, text, is_ended = self.slot, self.text.lstrip(), self.end is not None
+        slot, text = self.slot, self.text.lstrip()
         if slot.prefix:
             is_begun = not is_ended and slot.prefix.startswith(text)
             return None if is_begun else text.removeprefix(slot.prefix)

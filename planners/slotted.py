@@ -220,7 +220,7 @@ class SlotsAnswer:
     def _problem(self, work: SlotWork) -> str | None:
         if work.slot.constraint is not None:
             return self._check(work.slot, work.text.strip())
-        return None if work.text.strip() else "the engine wrote nothing"
+        return "the engine wrote nothing" if work.is_blank else None
 
     def _may_retry(self, work: SlotWork, error: HeadraceError) -> bool:
         if work.num_retries or not isinstance(error, BackendError):

@@ -287,3 +287,17 @@ def test_a_reference_that_leads_nowhere_is_found_under_any_name(name: str) -> No
     inner = {"type": "object", "properties": {name: {"$ref": "#/$defs/none"}}}
     assert dangling_reference({"type": "array", "items": inner}) == "#/$defs/none"
     assert dangling_reference({"properties": {"a": {"const": {"$ref": "#/$defs/none"}}}}) is None
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "```\n", "```text\n\n", "\n```\n```"])
+def test_a_field_of_nothing_but_marks_is_asked_for_again(nothing: str) -> None:
+    made = template("Risk: {risk}\nWhy: {why}")
+    tries: list[str] = []
+
+    def reply(request: Request) -> str:
+        name = re.findall(r"place of \{(\w+)\}", request.messages[-1].text)[-1]
+        tries.append(name)
+        return "It is." if name == "why" else nothing if tries.count(name) == 1 else "high"
+
+    _, response = answer(SimulatedEngine(reply), Plan("template"), Request.of("Q", constraint=made))
+    assert response.parsed == {"risk": "high", "why": "It is."}

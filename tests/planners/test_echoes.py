@@ -74,6 +74,8 @@ def test_text_without_a_mark_streams_from_its_second_word() -> None:
         ("```text\nhigh\n```", "high\n```"),
         ("~~~\nhigh", "high"),
         ("```high```", "```high```"),
+        ("```\n```", ""),
+        ("```\n\n~~~\nmore", ""),
         ("`high`", "`high`"),
         ("high", "high"),
         ("```", "```"),
