@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import string
 
 _MIN = 12  # characters; a shorter match is chance
 _MAX = 120
@@ -37,9 +36,9 @@ class Overlap:
         self.word = torn_word(before)
         self.shown = before[: len(before) - len(self.word)]
         self._before = before.rstrip()
-        self._is_spaced = before != self._before
+        self._space = before[len(self._before) :]
         self._held: str | None = ""
-        self._doubled = ""  # white space that is there already
+        self._doubled = ""  # of the white space at its end, what the continuation may repeat
 
     def feed(self, piece: str) -> str:
         """Return what is new in the text so far and was not returned yet."""
@@ -61,7 +60,7 @@ class Overlap:
         held = text.lstrip()
         if (is_broken or len(held) >= _MIN) and held in self._before[-_MAX:]:
             return ""
-        same = self._same(held)
+        same = _num_same(held, self._before)
         shortest, longest = _RESTART
         enough = max(shortest, min(longest, len(self._before) // 2))
         if enough <= same < min(len(held), len(self._before)):
@@ -69,22 +68,17 @@ class Overlap:
             return self._gap(rest) + rest
         size = self._repeated(held, same)
         if size:
-            self._doubled = string.whitespace if self._is_spaced else ""
+            self._doubled = self._space
             return self._new(held[size:])
         if self.word and held.startswith(self.word):
             return held[len(self.word) :]
-        self._doubled = " \t" if self._is_spaced else ""
-        return self._new(self._gap(text) + text)
+        return self._gap(text) + (text.lstrip(" \t") if self._space else text)
 
     def _new(self, text: str) -> str:
-        text = text.lstrip(self._doubled) if self._doubled else text
-        self._doubled = "" if text else self._doubled
-        return text
-
-    def _same(self, held: str) -> int:
-        """Return how many characters it has in common with the beginning of the text."""
-        pairs = enumerate(zip(held, self._before, strict=False))
-        return next((i for i, (a, b) in pairs if a != b), min(len(held), len(self._before)))
+        """Return the text without the white space that is there already."""
+        same = _num_same(text, self._doubled)
+        self._doubled = self._doubled[same:] if same == len(text) else ""
+        return text[same:]
 
     def _repeated(self, held: str, same: int) -> int:
         """Return how many characters at the start of the continuation are there already."""
@@ -97,7 +91,7 @@ class Overlap:
 
     def _gap(self, text: str) -> str:
         """Put a space before a new word that the engine's calls have left out."""
-        if self._is_spaced or not text[:1].isalnum():
+        if self._space or not text[:1].isalnum():
             return ""
         if self.word:
             return " "
@@ -109,6 +103,12 @@ class Overlap:
     def _last(self) -> str:
         found = _WORD.search(self._before)
         return found[0] if found else ""
+
+
+def _num_same(one: str, other: str) -> int:
+    """Return how many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def torn_word(text: str) -> str:

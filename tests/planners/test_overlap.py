@@ -84,3 +84,21 @@ def test_how_the_text_is_cut_does_not_matter(before: str, text: str, data: st.Da
 def test_a_text_of_one_word_that_begins_again_is_not_doubled() -> None:
     overlap = Overlap("Sleep")
     assert overlap.feed("Sleep ") + overlap.feed("gets deeper.") == " gets deeper."
+
+
+TEXT = (
+    "A heat pump (e.g. an air-source one) doesn't make heat; it moves it. Costs: 3,500.50 euros, "
+    'or "more" — see https://example.org/a?b=1. Use `std::move` in v1.2.\n\n- First, the *cold* '
+    "side.\n- Then the warm side: U.S. models reach 3.5 kW!\n"
+)
+
+
+@pytest.mark.parametrize("size", [1, 4, 1000])
+def test_a_text_that_is_cut_anywhere_is_itself_again(size: int) -> None:
+    for cut in range(1, len(TEXT)):
+        before = TEXT[:cut]
+        shown = Overlap(before).shown
+        assert before.startswith(shown)
+        assert continued(before, TEXT[len(shown) :], size) == TEXT, before
+        if len(before) >= 12:
+            assert continued(before, TEXT, size) == TEXT, before  # it begins again
