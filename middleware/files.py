@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from ..compressors.structured.scan import scan
 from .errors import HeadraceError
 from .passages import passages
 from .types import Document
@@ -184,11 +185,14 @@ def read_records(text: str, source: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def with_score(line: str, record: dict[str, Any], score: float) -> str:
-    """Return a JSON Lines line with the score at its end, and all else as it was written.
+    """Return a JSON Lines line with the score, at its end if it had none; all else stays as it was.
 
     >>> with_score('{"text": "a", "price": 1.10}', {"text": "a", "price": 1.1}, 0.5)
     '{"text": "a", "price": 1.10, "score": 0.5}'
     """
     if "score" in record:
-        return json.dumps({**record, "score": score})
+        for node in reversed(scan(line)):
+            if node.parent == 0 and node.step == "score":
+                line = f"{line[: node.start]}{json.dumps(score)}{line[node.end :]}"
+        return line
     return f'{line[:-1].rstrip()}, "score": {json.dumps(score)}}}'

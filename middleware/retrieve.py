@@ -91,7 +91,9 @@ def marked(old: Message, new: Message, count: Callable[[str], int]) -> Message:
 
 def _with_marker(text: str, call_id: str) -> str:
     try:
-        value: Any = json.loads(text)
+        value: Any = json.loads(text, parse_int=str)  # a numeral may have thousands of digits
+    except RecursionError:
+        return text
     except ValueError:
         if _is_json(text.split("\n", 1)[0]):  # JSON Lines
             return text
@@ -105,8 +107,8 @@ def _with_marker(text: str, call_id: str) -> str:
 
 def _is_json(line: str) -> bool:
     try:
-        return isinstance(json.loads(line), (dict, list))
-    except ValueError:
+        return isinstance(json.loads(line, parse_int=str), (dict, list))
+    except (ValueError, RecursionError):
         return False
 
 
@@ -222,7 +224,7 @@ def _call(response: Response) -> Message:
 def _answer(messages: Sequence[Message], call: ToolCall) -> Message:
     try:
         given: Any = json.loads(call.arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     call_id: Any = cast("dict[str, Any]", given).get("call_id") if isinstance(given, dict) else None
     text = original(messages, call_id if isinstance(call_id, str) else call.arguments)

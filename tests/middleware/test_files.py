@@ -14,6 +14,7 @@ from headrace.middleware.files import (
     read_documents,
     read_records,
     read_text,
+    with_score,
     write_text,
 )
 
@@ -110,3 +111,9 @@ def test_a_page_cannot_be_written_into_nothing(tmp_path: Path) -> None:
         write_text(tmp_path / "none" / "x.html", "x")
     with pytest.raises(FileError, match="is a folder"):
         write_text(tmp_path, "x")
+
+
+def test_a_score_takes_the_place_of_another_and_all_else_is_the_same_bytes() -> None:
+    rest = '"n": [1e400, -0, 1.10, ' + "9" * 40 + '], "k": 1, "k": {"score": 3}, "text": "\\u00e9"'
+    line = f'{{"score": {{"by": [1, "}}"]}}, {rest}, "score": 2}}'
+    assert with_score(line, json.loads(line), 0.5) == f'{{"score": 0.5, {rest}, "score": 0.5}}'

@@ -152,6 +152,20 @@ def test_a_marker_that_costs_more_than_was_saved_is_not_written() -> None:
     assert marked(old, old, len) == old
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "1e400", "-0", '1, "n": 2'])
+def test_an_object_with_any_numbers_stays_one_object_with_its_marker(value: str) -> None:
+    old = Message.from_dict({**CHAT[2], "content": f'{{"n": {value}, "x": "{"a b " * 50}"}}'})
+    new = Message.from_dict({**CHAT[2], "content": f'{{"n": {value}, "x": "a"}}'})
+    assert marked(old, new, len).text == f'{{"n": {value}, "x": "a", "shortened": "a"}}'
+
+
+def test_json_that_is_too_deep_to_be_read_gets_no_marker() -> None:
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    old = Message.from_dict({**CHAT[2], "content": deep + " " * 99})
+    new = Message.from_dict({**CHAT[2], "content": deep})
+    assert marked(old, new, len) == new
+
+
 def test_json_lines_and_lists_get_no_marker() -> None:
     row = json.dumps(RECORD)
     for text in (f"{row}\n{row}", f"[{row}]"):
