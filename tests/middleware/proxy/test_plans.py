@@ -139,7 +139,7 @@ def test_a_server_that_refuses_every_part_is_an_error(
     is_stream: bool, server: Upstream, start: Start
 ) -> None:
     server.script = posts(says({"error": {"message": "down"}}, 503))
-    proxy = start(MAP)
+    proxy = start(f"keepalive = 0\n{MAP}")  # a comment would begin the stream
     asked: Any = chat(LIST, stream=is_stream)
     with proxy.client() as client, pytest.raises(openai.APIStatusError) as error:
         client.chat.completions.create(**asked)
