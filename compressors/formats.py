@@ -61,7 +61,8 @@ def guard(
     """Return what must stay of a text in a strict format, None for prose.
 
     JSON and JSON Lines lose white space between tokens (RFC 8259, section 2), but for what lies in
-    ``forced``, and words of long texts in strings, by the ``json`` policy. Logs lose repeated
+    ``forced``, and words of long texts in strings, by the ``json`` policy; text with records in it
+    loses words around them too. Logs lose repeated
     lines with ``fold``, until about ``share`` of the text is left, and words. Every other strict
     format stays whole. ``hint`` is a format's name, a file's name or its extension; a hint that
     says nothing is ignored.
