@@ -82,9 +82,9 @@ class Compressor:
         otherwise by key. So do records among words and what is nearly JSON (what Python prints,
         JSON5, JSON cut off); what of it cannot be read stays. In logs, runs of lines that say the
         same are folded to the first and the last with a count (``Compressed.notes``;
-        not with ``fold=False``), then words go, whole lines first, those that tell of errors last. CSV, XML, YAML, TOML, code, diffs, TeX,
-        subtitles, and parts of JSON, CSV and XML are returned whole, with a ``reason``. A rate of
-        0 leaves nothing of prose.
+        not with ``fold=False``), then words go, whole lines first, those that tell of errors last.
+        CSV, XML, YAML, TOML, code, diffs, TeX, subtitles, and parts of JSON, CSV and XML are
+        returned whole, with a ``reason``. A rate of 0 leaves nothing of prose.
 
         Raises InvalidRequest for None as texts or budget, a text that is no string, a ``keep``
         that is no regular expression, ``formats`` or ``budgets`` of another length than ``texts``,
