@@ -23,7 +23,8 @@ class Capabilities:
     ``can_prefill``: a request that ends with an assistant message is continued from there.
     ``engine`` is the server's software and version, "" where it does not say.
     ``has_prefix_cache``: what prompts share at their beginning is read once, also by requests that
-    run at the same time.
+    run at the same time. ``has_row_caches``: it is read again by each request that runs meanwhile,
+    and found by one that comes after (llama-server's slots).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Capabilities:
     can_prefill: bool = False
     engine: str = ""
     has_prefix_cache: bool = False
+    has_row_caches: bool = False
 
 
 class Job:

@@ -18,7 +18,8 @@ from .openai_constraints import Constraints
 from .openai_stream import Collector
 from .openai_urls import normalize_base_url, shown_url
 
-_SHARES_PREFIXES = ("vllm", "sglang")  # in blocks for all requests; llama-server: a cache a slot
+_SHARES_PREFIXES = ("vllm", "sglang")  # in blocks for all requests
+_CACHES_ROWS = ("llama.cpp", "llamacpp")  # as the dialect and as the owner of its models
 _OURS = frozenset({"stream", "stream_options", "model", "messages"})
 
 
@@ -82,6 +83,7 @@ class OpenAIBackend:
                 constraints=frozenset(get_args(ConstraintKind)),
                 context_length=_context_length(entry),
                 has_prefix_cache=self._owner in _SHARES_PREFIXES,
+                has_row_caches=self._owner in _CACHES_ROWS,
             )
         server = self._constraints.server
         if server is not None and not self._capabilities.engine:
@@ -90,6 +92,7 @@ class OpenAIBackend:
                 engine=f"{server.dialect} {server.version}".rstrip(),
                 context_length=self._capabilities.context_length or server.context_length,
                 has_prefix_cache=server.dialect in _SHARES_PREFIXES,
+                has_row_caches=server.dialect in _CACHES_ROWS,
             )
         return self._capabilities
 

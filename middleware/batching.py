@@ -65,7 +65,8 @@ class Batcher:
         self._max_queue = max_queue
         self._order = order
         self._warmth = _warmth(order, capabilities)
-        self._waiting = Waiting[Ticket](order, self._warmth)
+        spread = self._warmth is None and capabilities.has_row_caches
+        self._waiting = Waiting[Ticket](order, self._warmth, spread=spread)
         self._speed = Speed()
         self._running: dict[asyncio.Task[None], Sequence[Ticket]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -177,7 +178,8 @@ class Batcher:
     def _start(self) -> bool:
         """Start a batch; False when all that wait are held back for a while."""
         now = asyncio.get_running_loop().time()
-        batch = self._waiting.take(self._room, now)
+        running = [t.prefixes for each in self._running.values() for t in each if not t.is_over]
+        batch = self._waiting.take(self._room, now, running)
         if not batch:
             self._later(LONGEST_LEAD)
             return False

@@ -28,7 +28,8 @@ class Order:
     before it until it has waited so long. ``batch_tokens`` bounds a batch for an engine that pads:
     rows times the longest prompt, estimated as a quarter of the characters; a longer prompt runs
     alone. None: no bound. ``shared_prefix`` is how many characters at the beginning make prompts
-    run next to each other, None for never. With ``leader``, the first of them runs ahead
+    run next to each other, or apart where an engine reads them once a row
+    (``Capabilities.has_row_caches``); None for neither. With ``leader``, the first of them runs ahead
     and the others follow when its first event has come; None is as the engine says that it has a
     prefix cache (``Capabilities.has_prefix_cache``).
     """
@@ -82,12 +83,14 @@ class Waiting(Generic[P]):
     Whoever has waited longest goes first, but for up to 32 others that share more of their
     beginning with what ran last, or have more of it read already, or, in a batch that not all fit
     in, have a prompt of like length. Nobody who is not due yet (bulk) goes before somebody who is.
-    What ``warmth`` holds back lets others pass.
+    What ``warmth`` holds back lets others pass. With ``spread``, those go first that share least
+    with what runs.
     """
 
-    def __init__(self, order: Order, warmth: Warmth | None = None) -> None:
+    def __init__(self, order: Order, warmth: Warmth | None = None, *, spread: bool = False) -> None:
         self._order = order
         self._warmth = warmth
+        self._spread = spread
         self._line: list[P] = []
         self._last: Prefixes = ()
 
@@ -113,11 +116,15 @@ class Waiting(Generic[P]):
         everybody, self._line = self._line, []
         return everybody
 
-    def take(self, rows: int, now: float) -> list[P]:
-        """Take out up to ``rows`` requests that run together; none when all are held back."""
+    def take(self, rows: int, now: float, running: Sequence[Prefixes] = ()) -> list[P]:
+        """Take out up to ``rows`` requests that run together; none when all are held back.
+
+        ``running`` are the beginnings of what the engine has in hand.
+        """
         batch: list[P] = []
         while len(batch) < rows:
-            place = self._next(batch, len(self._line) > rows - len(batch), now)
+            beside = [*running, *(place.prefixes for place in batch)] if self._spread else []
+            place = self._next(batch, beside, len(self._line) > rows - len(batch), now)
             if place is None:
                 break
             self.remove(place)
@@ -127,7 +134,9 @@ class Waiting(Generic[P]):
             batch.append(place)
         return batch
 
-    def _next(self, batch: Sequence[P], is_crowded: bool, now: float) -> P | None:
+    def _next(
+        self, batch: Sequence[P], beside: Sequence[Prefixes], is_crowded: bool, now: float
+    ) -> P | None:
         open_ = self._open(now)
         if not open_:
             return None
@@ -144,9 +153,12 @@ class Waiting(Generic[P]):
         def likeness(place: P) -> tuple[int, int, int]:
             known = 0 if self._warmth is None else self._warmth.known(place.prefixes)
             apart = 0 if length is None else abs(place.num_tokens - length)
+            if self._spread:
+                return max((shared(one, place.prefixes) for one in beside), default=0), 0, apart
             return -shared(self._last, place.prefixes), -known, apart
 
-        best = min(fitting, key=likeness) if self._last or length is not None else fitting[0]
+        is_alike = not (self._last or beside) and length is None
+        best = fitting[0] if is_alike else min(fitting, key=likeness)
         if best is not first:
             first.passed += 1
         return best

@@ -93,6 +93,7 @@ class SimulatedEngine:
     the most rows that ran and the most ``generate`` calls that were open at the same time. With
     ``prefix_cache``, what a prompt shares with one that was read in an earlier step is not read
     again; ``cache_prompts`` is how many prompts it holds, those read last (None: all).
+    ``row_caches`` is only said, not done.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class SimulatedEngine:
         max_concurrency: int = 64,
         prefix_cache: bool = False,
         cache_prompts: int | None = None,
+        row_caches: bool = False,
     ) -> None:
         self.log: list[Record] = []
         self.peak_rows = 0
@@ -118,6 +120,7 @@ class SimulatedEngine:
             max_batch=max_batch,
             max_concurrency=max_concurrency,
             has_prefix_cache=prefix_cache,
+            has_row_caches=row_caches,
         )
         self._cache: list[list[str]] | None = [] if prefix_cache else None
         self._cache_prompts = cache_prompts

@@ -121,6 +121,17 @@ def test_prompts_with_one_beginning_are_read_once() -> None:
     assert with_leader < 1.1 * least
 
 
+@pytest.mark.parametrize("row_caches", [True, False])
+def test_prompts_with_one_beginning_run_apart_where_each_row_has_a_cache(row_caches: bool) -> None:
+    engine = SimulatedEngine(echo, slots=4, max_concurrency=4, row_caches=row_caches)
+    by_document = sorted(questions(5), key=lambda request: request.question)
+    run_virtual(all_of(Dispatcher(engine), by_document))
+    names = [question.split()[1][0] for question in started(engine)]
+    together = [names[at : at + 4] for at in range(4, len(names), 4)]  # the first four were alone
+    assert sorted(names) == sorted("ABCDEFGH" * 5)
+    assert all(len({*four}) == 4 for four in together[:6]) is row_caches
+
+
 def test_without_a_prefix_cache_nobody_waits_for_a_leader() -> None:
     engine = SimulatedEngine(echo, cost=Cost(prefill=0.001), max_concurrency=8)
     run_virtual(all_of(Dispatcher(engine), questions(1)))
