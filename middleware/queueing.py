@@ -29,9 +29,9 @@ class Order:
     rows times the longest prompt, estimated as a quarter of the characters; a longer prompt runs
     alone. None: no bound. ``shared_prefix`` is how many characters at the beginning make prompts
     run next to each other, or apart where an engine reads them once a row
-    (``Capabilities.has_row_caches``); None for neither. With ``leader``, the first of them runs ahead
-    and the others follow when its first event has come; None is as the engine says that it has a
-    prefix cache (``Capabilities.has_prefix_cache``).
+    (``Capabilities.has_row_caches``); None for neither. With ``leader``, the first of them runs
+    ahead and the others follow when its first event has come; None is as the engine says that it
+    has a prefix cache (``Capabilities.has_prefix_cache``).
     """
 
     ageing: float = 5.0
