@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Self, cast, get_args
 
 from ...compressors.keep import check_keep
+from ...compressors.names import READERS, RERANKERS, SCORERS
 from ...compressors.openai_tokens import encoding_of
 from .. import parts
 from ..errors import HeadraceError, InvalidRequest
 from ..models import Kind, Located, is_offline, locate
 from ..plan_choice import Strategy
-from ..wrap_options import BUDGETS, COMPRESSORS, METHODS, Options
+from ..wrap_options import BUDGETS, Options
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_READERS = ("llmlingua", "longllmlingua", "perplexity", "selective-context")
-_SCORERS = (*sorted(COMPRESSORS), *_READERS)
-_RERANKERS = (*sorted(METHODS), "bi-encoder", "perplexity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +108,20 @@ def _wrong(name: str, what: str, value: Any) -> InvalidRequest:
 
 def _check_compressor(name: str) -> None:
     kind, _, own = name.partition(":")
-    if name in _SCORERS:
+    if name in SCORERS:
         return
     if kind == "sentences":
-        _check_method(own, "compressor", (*_RERANKERS, "lexical"))
-    elif kind in _READERS:
+        _check_method(own, "compressor", (*RERANKERS, "lexical"))
+    elif kind in READERS:
         _find("compressor", own, (), "decoder")
-    elif (found := _find("compressor", name, _SCORERS, None)) and found.is_ready:
+    elif (found := _find("compressor", name, SCORERS, None)) and found.is_ready:
         try:
             _ = parts.scorer(name)  # reads from the model's configuration whether it is one
         except Exception as error:  # or whatever its damaged file makes of that
             raise InvalidRequest(f"compressor: {error}") from error
 
 
-def _check_method(name: str, key: str = "method", choices: Sequence[str] = _RERANKERS) -> None:
+def _check_method(name: str, key: str = "method", choices: Sequence[str] = RERANKERS) -> None:
     if name in choices:
         return
     kind, _, own = name.partition(":")
