@@ -15,7 +15,7 @@ from headrace.middleware.proxy.config import read_config
 from headrace.middleware.proxy.policies import Policy
 
 SCORERS = "auto, lexical, mini, sentences, llmlingua"
-RERANKERS = "auto, bm25, mini, bi-encoder, perplexity"
+RERANKERS = "auto, bm25, bi-encoder, mini, perplexity"
 PLANS = "auto, map, template, skeleton, graph, decide, sot, off"
 ROLES = "system, developer, user, assistant, tool, function"
 HERE = "the name or folder of a model on this machine"
