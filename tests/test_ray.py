@@ -15,14 +15,11 @@ import pytest
 
 from headrace.middleware.bulk import compress_dataset
 from headrace.middleware.bulk_ray import start
+from headrace.middleware.errors import BackendError
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not os.environ.get("HEADRACE_TEST_RAY"),
-        reason="a cluster needs an idle machine to start in time: set HEADRACE_TEST_RAY=1",
-    ),
     pytest.mark.filterwarnings("default"),  # Ray's own, some of them from other threads
 ]
 TEXT = "The miller ground 14 sacks of rye on Monday, and as it happens it also rained a little. "
@@ -30,7 +27,10 @@ TEXT = "The miller ground 14 sacks of rye on Monday, and as it happens it also r
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    start(ray, num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        start(ray, num_cpus=2, include_dashboard=False, log_to_driver=False)
+    except BackendError as error:  # a busy machine: Ray's processes wait 30 s for one another
+        pytest.skip(str(error))
     yield
     ray.shutdown()
 
