@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, cast
 
-from .subschemas import subschemas
+from .subschemas import all_schemas
 from .types import Constraint
 
 PATTERN_SECONDS = 2.0
@@ -71,28 +71,26 @@ def _json_violation(text: str, schema: Any) -> str | None:
     return problem(value, schema, seconds=SCHEMA_SECONDS, pattern_seconds=PATTERN_SECONDS)
 
 
-def dangling_reference(schema: Any, root: Any = None) -> str | None:
+def dangling_reference(schema: Any) -> str | None:
     """Return the first ``$ref`` that leads nowhere in the schema, None when all lead somewhere.
 
     Only references into the schema itself lead anywhere: nothing is ever fetched.
     """
-    root = schema if root is None else root
-    if not isinstance(schema, dict):
-        return None
-    fields = cast("dict[str, Any]", schema)
-    target = fields.get("$ref")
-    if isinstance(target, str) and not _leads_somewhere(target, root):
-        return target
-    inner = subschemas(fields)
-    return next((bad for one in inner if (bad := dangling_reference(one, root))), None)
+    targets = (one.get("$ref") for one in all_schemas(schema))
+    bad = (one for one in targets if isinstance(one, str) and not _leads_somewhere(one, schema))
+    return next(bad, None)
 
 
 def _leads_somewhere(target: str, schema: Any) -> bool:
     base, _, fragment = target.partition("#")
     if base:
-        return f'"$id": {json.dumps(base)}' in json.dumps(schema)
+        return any(base in map(one.get, ("$id", "id")) for one in all_schemas(schema))
     if fragment and not fragment.startswith("/"):
-        return f'nchor": {json.dumps(fragment)}' in json.dumps(schema)
+        return any(
+            fragment in map(one.get, ("$anchor", "$dynamicAnchor"))
+            or f"#{fragment}" in map(one.get, ("$id", "id"))  # before 2019-09
+            for one in all_schemas(schema)
+        )
     root: Any = schema
     for step in fragment.split("/")[1:]:
         name = re.sub("%25", "%", step.replace("~1", "/").replace("~0", "~"))

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from .constraints import choice, json_schema
 from .errors import InvalidRequest
+from .subschemas import with_subschemas
 from .types import Constraint
 
 
@@ -107,11 +108,9 @@ def _from_signature(function: Callable[..., Any]) -> Constraint:
 
 def closed(schema: Any) -> Any:
     """Forbid properties that the type does not have: a model would go on inventing them."""
-    if isinstance(schema, list):
-        return [closed(item) for item in cast("Sequence[Any]", schema)]
     if not isinstance(schema, Mapping):
         return schema
-    result = {key: closed(value) for key, value in cast("Mapping[str, Any]", schema).items()}
+    result = with_subschemas(cast("Mapping[str, Any]", schema), closed)
     if result.get("type") == "object" and isinstance(result.get("properties"), dict):
         result.setdefault("additionalProperties", False)
     return result

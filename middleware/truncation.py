@@ -13,6 +13,7 @@ from .grammars import num_valid
 from .matching import Live
 from .partial import PartialJson
 from .partial_template import PartialTemplate
+from .subschemas import all_schemas
 from .template import Template
 from .types import Constraint, Response
 
@@ -28,8 +29,7 @@ def truncated(response: Response, constraint: Constraint, *, fits: bool) -> Trun
     """
     text = valid_prefix(response.text, constraint)
     hint = ""
-    is_open = constraint.kind == "json_schema" and "additionalProperties" not in constraint.spec
-    if is_open and text.lstrip().startswith("{"):
+    if text.lstrip().startswith("{") and _is_open(constraint):
         hint = ', or close the schema with "additionalProperties": false'
     lacks = _lacks(text, constraint)
     if response.enforced is not None and response.enforced.level == "none":
@@ -42,6 +42,14 @@ def truncated(response: Response, constraint: Constraint, *, fits: bool) -> Trun
         f"max_tokens{hint} (.text of this error is what there is)",
         text=text,
     )
+
+
+def _is_open(constraint: Constraint) -> bool:
+    """Whether it is a schema that closes no object."""
+    if constraint.kind != "json_schema":
+        return False
+    schemas = all_schemas(json.loads(cast("str", constraint.spec)))
+    return not any("additionalProperties" in one for one in schemas)
 
 
 def valid_prefix(text: str, constraint: Constraint) -> str:

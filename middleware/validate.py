@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..backends.decoding.drafts import draft_of, validator_class
 from ..backends.decoding.formats import FORMATS, without_leap_second
 from ..backends.decoding.patterns import TooLarge, Unsupported, check_size, nests_repeats, searched
+from .subschemas import all_schemas
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -145,16 +146,10 @@ def _multiple_of(_: Any, wanted: Any, value: Any, __: Any) -> Iterator[Validatio
 
 
 def _refuse_slow(schema: Any) -> None:
-    if isinstance(schema, list):
-        for one in cast("Sequence[Any]", schema):
-            _refuse_slow(one)
-    elif isinstance(schema, dict):
-        given = cast("dict[str, Any]", schema)
-        patterns = cast("dict[str, Any]", given.get("patternProperties") or {})
-        if any(nests_repeats(one) for one in patterns):
+    for one in all_schemas(schema):
+        patterns = one.get("patternProperties")  # anything, below a keyword that nobody knows
+        if isinstance(patterns, dict) and any(map(nests_repeats, cast("Any", patterns))):
             raise TimeoutError("a pattern with nested repeats beside unevaluatedProperties")
-        for one in given.values():
-            _refuse_slow(one)
 
 
 def _formats(base: Any, text: str, seconds: float) -> Any:

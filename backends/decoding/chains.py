@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import UnsupportedConstraint
+from ...middleware.subschemas import NAMED, VALUES
 
 MAX_LEVELS = 1_000  # of lowered schemas; the process ends at about 2,500
 
@@ -41,5 +42,7 @@ def _below(
             if name not in seen and name in definitions:
                 seen.add(name)
                 yield definitions[name]
-        elif key not in ("$defs", "enum", "const"):
+        elif key in NAMED:
+            yield [*value.values()]
+        elif key not in VALUES:
             yield value

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
+from ...middleware.subschemas import all_schemas
 from .drafts import draft_of, is_known
 from .finite import without_endless
 from .keywords import Schema
@@ -119,15 +120,11 @@ def _is_shallow(schema: Any) -> bool:
 
 def has_open_names(schema: Any) -> bool:
     """Whether an object of a lowered schema lists names and also takes others."""
-    if isinstance(schema, list):
-        return any(has_open_names(one) for one in cast("Sequence[Any]", schema))
-    if not isinstance(schema, dict):
-        return False
-    given = cast("dict[str, Any]", schema)
-    lists = given.keys() & {"properties", "patternProperties", "required"}
-    if lists and given.get("additionalProperties") is not False:
-        return True
-    return any(has_open_names(one) for key, one in given.items() if key != "enum")
+    lists = {"properties", "patternProperties", "required"}
+    return any(
+        one.keys() & lists and one.get("additionalProperties") is not False
+        for one in all_schemas(schema)
+    )
 
 
 def needs_escapes(schema: Any) -> bool:

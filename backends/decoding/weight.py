@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest, UnsupportedConstraint
+from ...middleware.subschemas import all_schemas
 from ...middleware.types import Constraint
 from .patterns import MAX_REPEATS, TooLarge, Unsupported, check_size, repeats
 
@@ -56,28 +57,22 @@ def _weights(spec: Any) -> Iterator[int]:
     from .schema import load
 
     try:
-        stack: list[Any] = [load(spec)] if isinstance(spec, str) else []
+        schema = load(spec) if isinstance(spec, str) else None
     except InvalidRequest:
         return  # the compiler says so
-    while stack:
-        node = stack.pop()
-        if isinstance(node, list):
-            stack += cast("Sequence[Any]", node)
-        elif isinstance(node, dict):
-            given = cast("dict[str, Any]", node)
-            yield 1
-            stack += given.values()
-            properties = given.get("properties")
-            if isinstance(properties, dict):
-                yield len(cast("dict[str, Any]", properties)) ** 2 // 100
-            if isinstance(given.get("pattern"), str):
-                yield _repeats(given["pattern"]) // 10
-            for key in ("anyOf", "oneOf"):
-                if isinstance(given.get(key), list):
-                    yield len(given[key])
-            every = given.get("allOf")
-            if isinstance(every, list):
-                yield _product(cast("Sequence[Any]", every))
+    for given in all_schemas(schema):
+        yield 1
+        properties = given.get("properties")
+        if isinstance(properties, dict):
+            yield len(cast("dict[str, Any]", properties)) ** 2 // 100
+        if isinstance(given.get("pattern"), str):
+            yield _repeats(given["pattern"]) // 10
+        for key in ("anyOf", "oneOf"):
+            if isinstance(given.get(key), list):
+                yield len(given[key])
+        every = given.get("allOf")
+        if isinstance(every, list):
+            yield _product(cast("Sequence[Any]", every))
 
 
 def _product(parts: Sequence[Any]) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import UnsupportedConstraint
+from ...middleware.subschemas import all_schemas
 from .coverage import ANNOTATIONS
 
 ANSWER = "answer"  # the property that holds what is no object by itself
@@ -76,16 +77,10 @@ def relaxed(schema: Any, enforced: frozenset[str]) -> Any:
 
 def _check_references(schema: Any) -> None:
     """Refuse references that would lead elsewhere once the schema is inside another."""
-    if isinstance(schema, Mapping):
-        fields = cast("Mapping[str, Any]", schema)
-        target = fields.get("$ref")
+    for one in all_schemas(schema):
+        target = one.get("$ref")
         if isinstance(target, str) and not target.startswith(("#/$defs/", "#/definitions/")):
             raise UnsupportedConstraint(f"$ref {target!r:.80} cannot be moved into an object")
-        for value in fields.values():
-            _check_references(value)
-    elif isinstance(schema, list):
-        for value in cast("Sequence[Any]", schema):
-            _check_references(value)
 
 
 def _node(schema: Any, where: str) -> dict[str, Any]:

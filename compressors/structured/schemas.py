@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ...middleware.errors import InvalidRequest
+from ...middleware.subschemas import NAMED, VALUES
 from ..budget import Budget
 from ..render import Span, text_of
 from ..scorers import Scorer, make_scorer
 from ..select import select
 from ..tokens import TokenCounter, make_counter
-from .scan import Path
+from .nodes import Path
 from .values import Value, view_of
 from .view import Stretch
 
-_DATA = frozenset(("default", "const", "enum", "example", "examples", "example_value", "required"))
-_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+_DATA = VALUES | {"example_value", "required"}
 _DEEPEST = 200
 
 
@@ -84,7 +84,7 @@ def _descriptions(value: object, path: Path = (), *, is_named: bool = False) -> 
                 yield (*path, key), inner
             elif is_named or key not in _DATA:
                 yield from _descriptions(
-                    inner, (*path, key), is_named=key in _NAMED and not is_named
+                    inner, (*path, key), is_named=key in NAMED and not is_named
                 )
     elif isinstance(value, (list, tuple)):
         for place, inner in enumerate(cast("Sequence[object]", value)):
