@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from .bulk_rows import BadRow, Columns, Row, Shard
+from .verbatim import read_json, rewritten
 
-_BLANK = re.compile(r"[ \t\r\n]*")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -51,7 +49,7 @@ class JsonLines:
                 continue
             try:
                 line = raw.decode().strip()
-                record: Any = json.loads(line)
+                record: Any = read_json(line)
             except (ValueError, RecursionError) as error:
                 what = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "no JSON"
                 bad.append(BadRow(number, f"{what}: {error}", raw.decode("utf-8", "replace")))
@@ -97,28 +95,7 @@ def with_text(line: str, column: str, text: str) -> str:
     >>> with_text('{"price": 1.10, "text": "a  b", "x": {"text": 1}}', "text", "b")
     '{"price": 1.10, "text": "b", "x": {"text": 1}}'
     """
-    decoder = json.JSONDecoder()
-    found: tuple[int, int] | None = None
-    at = line.index("{") + 1
-    while (at := _past_blanks(line, at)) < len(line) and line[at] != "}":
-        if line[at] == ",":
-            at += 1
-            continue
-        key, at = decoder.raw_decode(line, at)
-        start = _past_blanks(line, _past_blanks(line, at) + 1)  # over the colon
-        _, at = decoder.raw_decode(line, start)
-        if key == column:
-            found = start, at
-    if found is None:
+    record: dict[str, Any] = read_json(line)
+    if column not in record:
         raise ValueError(f"no key {column!r} in the line")
-    try:
-        text.encode()
-        written = json.dumps(text, ensure_ascii=False)
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape
-        written = json.dumps(text)
-    return line[: found[0]] + written + line[found[1] :]
-
-
-def _past_blanks(line: str, at: int) -> int:
-    match = _BLANK.match(line, at)
-    return match.end() if match else at
+    return rewritten(line, record, {**record, column: text})

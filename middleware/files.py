@@ -14,6 +14,7 @@ from ..compressors.structured.scan import scan
 from .errors import HeadraceError
 from .passages import passages
 from .types import Document
+from .verbatim import read_json
 
 MAX_BYTES = 10_000_000
 GENERATOR = '<meta name="generator" content="headrace">'
@@ -166,7 +167,7 @@ def read_records(text: str, source: str) -> list[tuple[str, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            record: Any = json.loads(line)
+            record: Any = read_json(line)
         except (ValueError, RecursionError) as error:
             raise FileError(f"{source}, line {number} is no JSON: {error}") from None
         if not isinstance(record, dict):

@@ -19,6 +19,7 @@ from .matching import Field
 from .subschemas import subschemas
 from .template import Template
 from .types import Constraint, Message, Request
+from .verbatim import members
 
 _ALONE = frozenset(
     {
@@ -135,11 +136,9 @@ def _object_form(request: Request, schema: Any) -> Form:
         }
 
         def join(answer: str) -> str:
-            values = json.loads(answer)
+            values = members(answer)  # as they are written: 1.10 stays 1.10
             inner = ", ".join(
-                f"{json.dumps(name, ensure_ascii=False)}: "
-                f"{json.dumps(values[name], ensure_ascii=False)}"
-                for name in left
+                f"{json.dumps(name, ensure_ascii=False)}: {values[name]}" for name in left
             )
             return f", {inner}}}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any, Literal, cast
 
 from ...middleware.errors import UnsupportedConstraint
 from ...middleware.types import Constraint, Enforcement
+from ...middleware.verbatim import members
 from . import extract
 from .coverage import residual
 from .dialects import Dialect, Field, value_of
@@ -109,9 +109,10 @@ def _may_be_object(constraint: Constraint) -> bool:
 def _from_strict(text: str, schema: dict[str, Any]) -> str | None:
     if is_wrapped(schema):
         try:
-            text = json.dumps(strict_json(text)[ANSWER], ensure_ascii=False)
+            _ = strict_json(text)[ANSWER]
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
+        text = members(text)[ANSWER]
     return pruned(text, schema)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from ...middleware.verbatim import read_json, rewritten
 from .fits import fits
 
 
@@ -60,7 +60,7 @@ def _resolved(target: str, root: Any) -> Any:
 def pruned(text: str, schema: Mapping[str, Any]) -> str | None:
     """Return the JSON text without such nulls, None when it is no JSON."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = read_json(text)
+    except (ValueError, RecursionError):
         return None
-    return json.dumps(without_nulls(value, schema), ensure_ascii=False)
+    return rewritten(text, value, without_nulls(value, schema))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from .errors import encoded
+from ..verbatim import decoded, read_json, rewritten
 
 _END = re.compile(rb"\n\r?\n|\r\r")
 _DATA = re.compile(rb"(?m)^data:[ ]?(.*?)\r?$")
 _TELLS = re.compile(rb'"usage"|"finish_reason"\s*:\s*"')
-_NULL = re.compile(rb',\s*"usage"\s*:\s*null')
 
 
 class Cutter:
@@ -59,7 +57,7 @@ class Counts:
             return event
         found = _DATA.search(event)
         try:
-            data: Any = json.loads(found[1]) if found else None
+            data: Any = read_json(found[1]) if found else None
         except (ValueError, RecursionError):
             return event
         if not isinstance(data, dict):
@@ -72,14 +70,14 @@ class Counts:
             return b""
         if self.block is None or self.is_hidden or chunk.get("choices"):
             return event
-        usage["headrace"] = self.block
         assert found is not None
-        return event[: found.start(1)] + encoded(chunk) + event[found.end(1) :]
+        new = _rewritten(found[1], chunk, self._with_block(chunk, usage))
+        return event[: found.start(1)] + new + event[found.end(1) :]
 
     def whole(self, body: bytes) -> bytes:
         """Return a whole answer as the caller gets it."""
         try:
-            data: Any = json.loads(body)
+            data: Any = read_json(body)
         except (ValueError, RecursionError):
             return body
         if not isinstance(data, dict):
@@ -88,8 +86,18 @@ class Counts:
         usage = self.read(answer)
         if usage is None or self.block is None:
             return body
-        usage["headrace"] = self.block
-        return encoded(answer)
+        return _rewritten(body, answer, self._with_block(answer, usage))
+
+    def _with_block(self, data: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
+        """Return a copy of what ``read`` has read, with the block among the counts."""
+        if data.get("usage") is usage:
+            return {**data, "usage": {**usage, "headrace": self.block}}
+        holder = next(
+            name
+            for name in ("response", "message")
+            if isinstance(data.get(name), dict) and data[name].get("usage") is usage
+        )
+        return {**data, holder: {**data[holder], "usage": {**usage, "headrace": self.block}}}
 
     def read(self, data: dict[str, Any]) -> dict[str, Any] | None:
         """Read what a JSON object says, and return its counts, None where it has none."""
@@ -122,12 +130,14 @@ class Counts:
 
 def _without_null(event: bytes, chunk: dict[str, Any]) -> bytes:
     """Return an event without ``"usage": null``, which servers add when asked to count."""
-    short = _NULL.sub(b"", event, count=1)
+    found = _DATA.search(event)
+    assert found is not None  # it was read
     rest = {name: value for name, value in chunk.items() if name != "usage"}
-    found = _DATA.search(short)
-    if found and json.loads(found[1]) == rest:
-        return short
-    return b"data: " + encoded(rest) + b"\n\n"
+    return event[: found.start(1)] + _rewritten(found[1], chunk, rest) + event[found.end(1) :]
+
+
+def _rewritten(data: bytes, old: Any, new: Any) -> bytes:
+    return rewritten(decoded(data), old, new).encode("utf-8", "surrogatepass")
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

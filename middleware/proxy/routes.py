@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..errors import HeadraceError
+from ..verbatim import decoded, read_json, rewritten
 from ..wrap_bodies import Kind, kind_of
 from ..wrap_prepare import Prepared, prepare
 from . import pipelined
@@ -84,8 +84,7 @@ class Routes:
                         )
                         record.stages += more
                     else:
-                        raw = call.body if prepared.body is body else None
-                        await self._relay(config, call, sending, prepared, raw, counts, onward)
+                        await self._relay(config, call, sending, prepared, body, counts, onward)
             except Failure as failure:
                 record.error = failure.code
                 if not sending.status:
@@ -113,16 +112,15 @@ class Routes:
         call: Call,
         sending: Sending,
         prepared: Prepared,
-        raw: bytes | None,
+        given: Mapping[str, Any],
         counts: Counts,
         onward: Mapping[str, str],
     ) -> None:
-        """Send a body on, as it came (``raw``) if nothing of it was changed."""
+        """Send a body on; what of it is as it was ``given`` stays as it was written."""
         body = dict(prepared.body)
-        if pipelined.FIELD in body:
-            del body[pipelined.FIELD]
-            raw = None
-        plain = json.dumps(body).encode() if raw is None else raw
+        is_same = prepared.body is given and pipelined.FIELD not in body
+        body.pop(pipelined.FIELD, None)
+        plain = call.body if is_same else _rewritten(call.body, given, body)
         counts.is_hidden = is_counted = self._is_counted(config, call.path, body)
         url = address(config, call.path, call.query)
         headers = [one for one in headers_for(config, call.headers, plain=True)
@@ -143,9 +141,8 @@ class Routes:
                 return response.status_code
 
         if is_counted:
-            given: Any = body.get("stream_options")
-            options: dict[str, Any] = {**(given or {}), "include_usage": True}
-            asking = json.dumps({**body, "stream_options": options}).encode()
+            options: dict[str, Any] = {**(body.get("stream_options") or {}), "include_usage": True}
+            asking = _rewritten(call.body, given, {**body, "stream_options": options})
             if await once(asking, is_last=False):
                 return
             counts.is_hidden = False
@@ -168,10 +165,14 @@ class Routes:
 def _json(body: bytes) -> dict[str, Any] | None:
     """Return the JSON object of a body, None for anything else, which the server shall refuse."""
     try:
-        found: Any = json.loads(body)
+        found: Any = read_json(body)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _rewritten(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
+    return rewritten(decoded(body), old, new).encode("utf-8", "surrogatepass")
 
 
 def _asked(policy: Policy, body: Mapping[str, Any]) -> Policy:
