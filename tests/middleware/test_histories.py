@@ -65,7 +65,7 @@ FORMS: list[Form] = [
 
 
 def steps(number: int, text: str) -> list[dict[str, Any]]:
-    call = {"id": f"c{number}", "type": "function"}
+    call: dict[str, Any] = {"id": f"c{number}", "type": "function"}
     call |= {"function": {"name": "look", "arguments": json.dumps({"about": PROSE[0]})}}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
