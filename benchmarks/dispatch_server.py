@@ -9,7 +9,8 @@ long, interactive and bulk, and a quarter shares a long beginning; one letter of
 the sides, so that neither finds what the other has let the server read. TTFT is from the moment a
 request is given to its side (queueing included). "read" is what the server has read of the prompts,
 by its own usage. Checked: every request is answered once, its answer is billed for its own prompt
-and keeps its own limit. Memory is the process's peak after each side.
+and keeps its own limit. Memory is the process's peak after each side. Each side
+asks once before, which is not counted: the first request loads packages and probes the server.
 """
 
 from __future__ import annotations
@@ -170,6 +171,7 @@ async def compare(url: str, options: argparse.Namespace) -> None:
                 name, ask = "bare client", bare(url, options.concurrency, model)
             else:
                 name, ask = "dispatcher", dispatched(url, options.concurrency)
+            await ask(Request.of("Ready?", sampling=Sampling(temperature=0, max_tokens=1)))
             answers = await side(name, ask, asked)
             billed.append([answer.prompt for answer in answers])
             limits = [request.sampling.max_tokens or 0 for request in asked]
@@ -187,11 +189,13 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of llama-server")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with ExitStack() as stack:
-        threads = os.cpu_count() or 1
-        url = options.url or stack.enter_context(running(slots=options.slots, threads=threads))
+        url = options.url or stack.enter_context(
+            running(slots=options.slots, threads=options.threads)
+        )
         asyncio.run(compare(url, options))
 
 
