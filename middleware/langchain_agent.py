@@ -28,6 +28,7 @@ from . import retrieve as recall
 from .blocking import Loop
 from .compress import Compress
 from .errors import InvalidRequest
+from .given_back import NAME
 from .langchain import from_langchain, with_content
 from .report import StageReport
 from .types import Request
@@ -112,7 +113,7 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any]
     ) -> tuple[ModelRequest[Any], StageReport | None]:
         if self._retrieves and any(self._is_anothers(tool) for tool in request.tools):
-            raise InvalidRequest(f"a tool called {recall.NAME!r} is there already; rename it")
+            raise InvalidRequest(f"a tool called {NAME!r} is there already; rename it")
         if not request.messages:
             return request, None
         before = Request(tuple(from_langchain(message) for message in request.messages))
@@ -133,7 +134,7 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(messages=messages), row
 
     def _is_anothers(self, tool: BaseTool | dict[str, Any]) -> bool:
-        is_called_so = isinstance(tool, BaseTool) and tool.name == recall.NAME
+        is_called_so = isinstance(tool, BaseTool) and tool.name == NAME
         return is_called_so and all(tool is not ours for ours in self.tools)
 
 
@@ -161,4 +162,4 @@ def _retrieve(call_id: str, runtime: ToolRuntime[Any, Any]) -> str:
 
 
 def _tool() -> BaseTool:
-    return StructuredTool.from_function(_retrieve, name=recall.NAME, description=recall.DESCRIPTION)
+    return StructuredTool.from_function(_retrieve, name=NAME, description=recall.DESCRIPTION)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from .compress import Compress
 from .errors import InvalidRequest
+from .given_back import ARGUMENT, NAME
 from .report import StageReport
 from .transform import Transform
 from .types import (
@@ -29,7 +30,6 @@ from .types import (
     Usage,
 )
 
-NAME = "retrieve"
 KEY = "shortened"
 """The key that a JSON object gets as its marker."""
 
@@ -45,9 +45,9 @@ TOOL: Mapping[str, Any] = {
         "parameters": {
             "type": "object",
             "properties": {
-                "call_id": {"type": "string", "description": "the id of the shortened result"}
+                ARGUMENT: {"type": "string", "description": "the id of the shortened result"}
             },
-            "required": ["call_id"],
+            "required": [ARGUMENT],
         },
     },
 }
@@ -226,7 +226,7 @@ def _answer(messages: Sequence[Message], call: ToolCall) -> Message:
         given: Any = json.loads(call.arguments)
     except (ValueError, RecursionError):
         given = None
-    call_id: Any = cast("dict[str, Any]", given).get("call_id") if isinstance(given, dict) else None
+    call_id: Any = cast("dict[str, Any]", given).get(ARGUMENT) if isinstance(given, dict) else None
     text = original(messages, call_id if isinstance(call_id, str) else call.arguments)
     return Message("tool", (Text(text),), {"tool_call_id": call.id})
 

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from ..compressors import Budget
 from .errors import InvalidRequest
+from .given_back import given_back
 from .types import Message, Request, Text
 
 Slot = tuple[int, int]
@@ -75,13 +76,17 @@ def cuttable(
     """Yield each text that may be cut: where it is, its budget, and whether that is its role's own.
 
     Without a rate of their own, user and assistant messages have the ``default`` from age 1 on
-    (``ages``), and all others stay. The last user turn and messages that ask for tools always stay.
+    (``ages``), and all others stay. The last user turn, messages that ask for tools and what the
+    tool ``retrieve`` gave back always stay.
     """
     last = last_user(request)
+    whole = given_back(request.messages)
     for i, (message, age) in enumerate(
         zip(request.messages, ages(request.messages, every), strict=True)
     ):
-        if i == last or message.fields.get("tool_calls") or message.fields.get("function_call"):
+        if i == last or i in whole:
+            continue
+        if message.fields.get("tool_calls") or message.fields.get("function_call"):
             continue
         own = rates.get(message.role)
         if own is None and (age < 1 or not _is_said(message)):

@@ -103,12 +103,13 @@ def read(kind: Kind, body: Mapping[str, Any]) -> Chat:
         if not isinstance(message.get("content"), str | list | tuple | None):
             raise Unreadable
         at: Place = (key, i, "content")
-        asks = {k: True for k in ("tool_calls", "function_call") if message.get(k)}
+        asks = {k: message[k] for k in ("tool_calls", "function_call") if message.get(k)}
         if kind == "messages":
             asks |= _blocks(message, at, parts, messages)
         mine = parts(message.get("content"), at)
         if role in ("tool", "function"):
             mine = _result(mine)
+            asks |= _answers(message.get("tool_call_id"))
         if mine or role != "user" or kind != "messages":
             messages.append(Message(role, mine, {AT: at, **asks}))
     if not messages:
@@ -142,8 +143,8 @@ def _item(item: Mapping[str, Any], at: Place, parts: Any) -> Message:
     """Read what is no message among the inputs of the responses API."""
     if item.get("type") in ("function_call_output", "custom_tool_call_output"):
         output = _result(parts(item.get("output"), (*at, "output")))
-        return Message("tool", output, {AT: (*at, "output")})
-    return Message("assistant", (), {"tool_calls": True})
+        return Message("tool", output, {AT: (*at, "output"), **_answers(item.get("call_id"))})
+    return Message("assistant", (), {"tool_calls": [_call(item, "call_id", "arguments")]})
 
 
 def _blocks(
@@ -151,16 +152,28 @@ def _blocks(
 ) -> dict[str, Any]:
     """Put the tool results among a message's blocks before it, each as a tool's message."""
     content: Any = message.get("content")
-    asks: dict[str, Any] = {}
+    calls: list[Any] = []
     for j, block in enumerate(map(_fields, _items(content))):
         kind: Any = block.get("type")
         if kind == "tool_result":
             place: Place = (*at, j, "content")
             mine = _result(parts(block.get("content"), place))
-            messages.append(Message("tool", mine, {AT: place}))
+            fields = {AT: place, **_answers(block.get("tool_use_id"))}
+            messages.append(Message("tool", mine, fields))
         elif kind in ("tool_use", "server_tool_use", "thinking"):
-            asks = {"tool_calls": True}
-    return asks
+            calls.append(_call(block, "id", "input"))
+    return {"tool_calls": calls} if calls else {}
+
+
+def _call(item: Mapping[str, Any], id_: str, arguments: str) -> dict[str, Any]:
+    """Return a call as chat completions have it, as far as it is read."""
+    function = {"name": item.get("name"), "arguments": item.get(arguments)}
+    return {"id": item.get(id_), "function": function}
+
+
+def _answers(call_id: Any) -> dict[str, Any]:
+    """Return the field that says which call a message answers."""
+    return {"tool_call_id": call_id} if isinstance(call_id, str) else {}
 
 
 def _parts(content: Any, at: Place, documents: list[Document], marks: list[Place]) -> list[Part]:

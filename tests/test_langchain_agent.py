@@ -250,6 +250,18 @@ def test_the_model_can_ask_for_what_was_cut() -> None:
     assert is_paired(model._sent[-1])
 
 
+def test_what_the_model_asked_for_is_sent_whole_at_every_age() -> None:
+    ask = {"name": "retrieve", "args": {"call_id": "call-0"}, "id": "again"}
+    first, *rest = calls("read", *["passenger"] * 4)
+    model = Scripted(messages=iter([first, AIMessage("", tool_calls=[ask]), *rest]))
+    run(model, HeadraceMiddleware(every=1, results={0: 0.5, 2: 0.2}, retrieve=True))
+    assert len(model._sent) == 7
+    for sent in model._sent[2:]:
+        cut, whole = results(sent)[:2]
+        assert len(str(cut.content)) < 0.7 * len(str(whole.content))
+        assert whole.content == read.invoke({"part": 0})
+
+
 @tool
 def retrieve(part: int) -> str:
     """Return something else."""
