@@ -24,7 +24,7 @@ from .memory import Memory
 from .report import StageReport
 from .threads import in_thread
 from .transform import Transform
-from .turns import Rates, Slot, checked, cuttable, last_user, put_back
+from .turns import Rates, Slot, check_leaves_some, checked, cuttable, last_user, put_back
 from .types import Document, Event, Handler, Request, Text
 
 ASKS = re.compile(r"[?？؟]")
@@ -33,6 +33,7 @@ FILE_NAME = re.compile(r"[^\n]*\.\w{1,10}")
 SHORT_TURN = 20  # tokens; a turn of no more is left alone
 REMEMBERED = 2048  # messages; about 2 kB each
 NOTHING = "nothing that may be cut"
+EMPTIED = "the budget leaves nothing of them, and an empty message cannot be sent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,9 @@ class Compress(Transform):
     documents and the turns before the last user turn. System and tool messages and the question
     are not touched, nor is a turn of 20 tokens or less; code is never cut. ``last_user="context"``
     lets the last user turn be cut too, but for its first and last sentence and every sentence that
-    asks something. A document that nothing is left of is left out.
+    asks something. A document that nothing is left of is left out; a turn is left whole then, since
+    engines refuse an empty one, and the report says so. A budget of 0 is refused for that, unless
+    ``keep`` says what stays.
 
     ``rates`` gives a role its own rate, ``{"system": 0.8, "tool": 0.3}``, from the next user turn
     on, or rates by age, ``{"tool": {0: 0.5, 4: 0.2}}``: half at once, a fifth when four
@@ -117,6 +120,8 @@ class Compress(Transform):
         if not isinstance(self.json, JsonPolicy | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidRequest(f"json is a JsonPolicy, got {self.json!r:.60}")
         _ = self.budget, self._rates, self._tools  # wrong ones are said here, not at a request
+        if not self.keep:
+            check_leaves_some(self.budget)
         if self.stable and self.target_tokens is not None:
             raise InvalidRequest(
                 f"stable needs a rate or a threshold, got target_tokens={self.target_tokens}: a"
@@ -140,7 +145,7 @@ class Compress(Transform):
 
     @cached_property
     def _rates(self) -> dict[str, dict[int, Budget]]:
-        return checked(self.rates)
+        return checked(self.rates, may_be_zero=bool(self.keep))
 
     @cached_property
     def _tools(self) -> Budget | None:
@@ -177,10 +182,11 @@ class Compress(Transform):
         started = time.perf_counter()
         is_refused = verdict is not None and not verdict.pays
         results: dict[Slot, _Cut] = {}
-        changed, num_gone = request, 0
+        changed, num_gone, num_whole = request, 0, 0
         if not is_refused:
             results = await in_thread(self._cut, request)
-            changed, num_gone = put_back(request, {slot: cut.text for slot, cut in results.items()})
+            texts = {slot: cut.text for slot, cut in results.items()}
+            changed, num_gone, num_whole = put_back(request, texts)
         if self._tools is not None:
             changed = await in_thread(self._with_tools, changed, self._tools)
         count = self.engine.counter.count
@@ -194,6 +200,8 @@ class Compress(Transform):
             decision += ", whether it pays is not known: the engine's hardware is not"
         if num_gone:
             decision += f", nothing left of {num_gone} documents"
+        if num_whole:
+            decision += f", {num_whole} texts stay whole: {EMPTIED}"
         others = Counter(
             f"by {cut.scorer}: {cut.because}" for cut in results.values() if cut.because
         )
@@ -214,6 +222,7 @@ class Compress(Transform):
                 "scorers": dict(Counter(cut.scorer for cut in results.values())),
                 "other_scorers": dict(others),
                 "documents_dropped": num_gone,
+                "left_whole": num_whole,
                 "reasons": reasons,
                 "stable": self.is_stable,
                 **(verdict.details() if verdict is not None else {}),

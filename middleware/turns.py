@@ -18,10 +18,24 @@ Rates = Mapping[str, float | Mapping[int, float]]
 """A rate a role, or rates by age: as ``ages`` counts it."""
 
 
-def checked(rates: Rates) -> dict[str, dict[int, Budget]]:
+def check_leaves_some(budget: Budget) -> None:
+    """Say that a budget leaves nothing of any text, so that no message could be sent.
+
+    Raises InvalidRequest. A threshold is not looked at: which scores there are is not known.
+    """
+    for name in ("rate", "target_tokens", "quality"):
+        if getattr(budget, name) == 0:
+            raise InvalidRequest(
+                f"{name}=0 leaves nothing of a message, and an empty one cannot be sent;"
+                f" give more than 0, or leave {name} out"
+            )
+
+
+def checked(rates: Rates, *, may_be_zero: bool = False) -> dict[str, dict[int, Budget]]:
     """Return budgets by role and least age; a single rate is for messages of age 1 and more.
 
-    Raises InvalidRequest for a rate outside [0, 1] and an age that is no whole number from 0 on.
+    Raises InvalidRequest for a rate outside [0, 1], one of 0 unless it ``may_be_zero``, and an age
+    that is no whole number from 0 on.
 
     >>> sorted(checked({"tool": {1: 0.5, 4: 0.2}})["tool"])
     [1, 4]
@@ -35,7 +49,9 @@ def checked(rates: Rates) -> dict[str, dict[int, Budget]]:
             if type(age) is not int or age < 0:
                 raise InvalidRequest(f"the age of {role} messages must be 0 or more, got {age!r}")
             try:
-                found.setdefault(role, {})[age] = Budget(rate=rate)
+                budget = found.setdefault(role, {})[age] = Budget(rate=rate)
+                if not may_be_zero:
+                    check_leaves_some(budget)
             except InvalidRequest as error:
                 raise InvalidRequest(f"the rate of {role} messages: {error}") from error
     return found
@@ -105,10 +121,11 @@ def last_user(request: Request) -> int:
     return max((i for i, m in enumerate(request.messages) if m.role == "user"), default=-1)
 
 
-def put_back(request: Request, texts: Mapping[Slot, str]) -> tuple[Request, int]:
-    """Return the request with the new texts, and how many documents nothing is left of.
+def put_back(request: Request, texts: Mapping[Slot, str]) -> tuple[Request, int, int]:
+    """Return the request with the new texts, and how many documents and other texts are emptied.
 
-    Those are left out. A message is never emptied: many engines refuse an empty one.
+    Those documents are left out. A message is never emptied, since many engines refuse an empty
+    one: a text of it that nothing is left of stays whole.
     """
 
     def message(i: int, old: Message) -> Message:
@@ -130,7 +147,8 @@ def put_back(request: Request, texts: Mapping[Slot, str]) -> tuple[Request, int]
         messages=tuple(message(i, old) for i, old in enumerate(request.messages)),
         documents=tuple(documents),
     )
-    return changed, len(request.documents) - len(documents)
+    whole = [slot for slot, text in texts.items() if slot[0] >= 0 and not text.strip()]
+    return changed, len(request.documents) - len(documents), len(whole)
 
 
 def _is_said(message: Message) -> bool:

@@ -125,18 +125,26 @@ def write(kind: Kind, body: Mapping[str, Any], chat: Chat, request: Request) -> 
     changes: dict[Place, Any] = dict.fromkeys(chat.marks, _GONE)
     old = dict(_places(chat.messages, chat.marked))
     kept = dict(_places(request.messages, request.documents))
-    gone = {place for place in old if place not in kept}
-    for content in {place[:-2] for place in gone}:  # a message is never emptied
-        lost = sorted(place for place in gone if place[:-2] == content)
-        if len(lost) == len(_at(body, content)):
-            kept[lost[0]] = old[lost[0]]
-    changes |= {place[:-1]: _GONE for place in gone if place not in kept}
+    kept |= {place: old[place] for place in left_whole(body, chat, request)}
+    changes |= {place[:-1]: _GONE for place in old if place not in kept}
     changes |= {place: text for place, text in kept.items() if text != old.get(place)}
     tools = request.sampling.extra.get("tools")
     if tools is not None and tools is not body.get("tools"):
         changes["tools",] = tools
     written = cast("dict[str, Any]", _edited(body, changes)) if changes else dict(body)
     return _with_block(kind, written, request)
+
+
+def left_whole(body: Mapping[str, Any], chat: Chat, request: Request) -> list[Place]:
+    """Return the marked parts that stay though nothing is left of them: else a message is empty."""
+    kept = dict(_places(request.messages, request.documents))
+    gone = [place for place, _ in _places(chat.messages, chat.marked) if place not in kept]
+    found: list[Place] = []
+    for content in {place[:-2] for place in gone}:
+        lost = sorted(place for place in gone if place[:-2] == content)
+        if len(lost) == len(_at(body, content)):
+            found.append(lost[0])
+    return found
 
 
 def _item(item: Mapping[str, Any], at: Place, parts: Any) -> Message:

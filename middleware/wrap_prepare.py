@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+from .compress import EMPTIED
 from .report import Report, StageReport
 from .transform import Transform
 from .types import Document, Event, Finished, Handler, Message, Request, Response, Sampling
-from .wrap_bodies import Kind, Unreadable, read, write
+from .wrap_bodies import Kind, Unreadable, left_whole, read, write
 from .wrap_options import Options, stages
 
 Decision = Literal["off", "unread", "failed", "unchanged", "changed"]
@@ -61,9 +62,13 @@ async def prepare(kind: Kind, body: Mapping[str, Any], options: Options) -> Prep
         cut = await _through(chain, alone)
         kept += cut.documents
         changed = replace(changed, report=changed.report.add(*cut.report.stages))
+    changed = replace(changed, documents=(*changed.documents, *kept))
     report = changed.report
+    if num_whole := len(left_whole(body, chat, changed)):
+        why = f"{num_whole} marked parts stay whole: {EMPTIED}"
+        report = report.add(StageReport("headrace", why, details={"left_whole": num_whole}))
     has_failed = any("error" in row.details for row in report.stages)
-    new = write(kind, body, chat, replace(changed, documents=(*changed.documents, *kept)))
+    new = write(kind, body, chat, changed)
     if new == body:
         return Prepared(body, "failed" if has_failed else "unchanged", report)
     return Prepared(new, "changed", report)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -63,9 +63,26 @@ async def test_a_short_turn_is_left_alone(text: str) -> None:
     assert after.messages[0].text == text
 
 
-async def test_no_message_is_ever_emptied() -> None:
-    after = await compressed(Message.user(NOTES), ASKED, rate=0)
-    assert after.messages[0].text
+@pytest.mark.parametrize("budget", [{"rate": 0.001}, {"threshold": 1}, {"target_tokens": 1}])
+async def test_no_message_is_ever_emptied_and_the_report_says_so(budget: dict[str, Any]) -> None:
+    options = {"rate": None, **budget}
+    after = await compressed(Message.user(NOTES), Message.assistant("ok"), ASKED, **options)
+    assert after.messages[0].text == NOTES
+    row = after.report.stages[-1]
+    assert "1 texts stay whole: the budget leaves nothing of them" in row.decision
+    assert row.details["left_whole"] == 1
+    assert row.tokens_in == row.tokens_out
+
+
+@pytest.mark.parametrize("name", ["rate", "target_tokens", "quality"])
+async def test_a_budget_of_nothing_is_refused_unless_something_must_stay(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{name}=0 leaves nothing of a message.* out$"):
+        Compress(**cast("Any", {name: 0}))
+    with pytest.raises(InvalidRequest, match=r"^the rate of tool messages: rate=0 leaves nothing"):
+        Compress(0.5, rates={"tool": {0: 0.5, 4: 0}})
+    options: dict[str, Any] = {"rate": None, "keep": ("rye",), name: 0}
+    after = await compressed(Message.user(NOTES), ASKED, **options)
+    assert set(re.findall(r"\w+", after.messages[0].text)) == {"rye"}
 
 
 async def test_a_document_that_nothing_is_left_of_is_left_out_and_counted() -> None:

@@ -147,6 +147,34 @@ def test_wrong_options_and_wrong_clients_are_said_at_once() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"rate": 0}, "rate=0 leaves nothing of a message"),
+        ({"target_tokens": 0}, "target_tokens=0 leaves nothing of a message"),
+        ({"quality": 0}, "quality=0 leaves nothing of a message"),
+        ({"rates": {"tool": 0}}, "the rate of tool messages: rate=0 leaves nothing of a message"),
+    ],
+)
+def test_a_budget_of_nothing_is_refused_at_once(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidRequest, match=says) as raised:
+        wrap(openai.OpenAI(api_key="k"), **options)
+    assert "\n" not in str(raised.value)
+
+
+async def test_what_stays_whole_because_nothing_would_be_left_is_said() -> None:
+    options = Options.of({"threshold": 1, "compressor": "lexical"})
+    prepared = await prepare("chat", {"messages": CHAT}, options)
+    assert prepared.decision == "unchanged"
+    assert "1 texts stay whole: the budget leaves nothing" in prepared.report.stages[0].decision
+    part = {"type": "text", "text": LONG, "headrace": "document"}
+    chat = [{"role": "user", "content": [part]}, *CHAT[2:]]
+    prepared = await prepare("chat", {"messages": chat}, options)
+    sent = prepared.body["messages"][0]["content"]
+    assert sent == [{"type": "text", "text": LONG}]
+    assert "1 marked parts stay whole: the budget" in prepared.report.stages[-1].decision
+
+
 def test_streams_are_the_clients_own(server: Upstream, client: openai.OpenAI) -> None:
     stream = lexical(client).chat.completions.create(model="m", messages=CHAT, stream=True)
     assert isinstance(stream, openai.Stream)
