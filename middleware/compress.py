@@ -33,6 +33,7 @@ FILE_NAME = re.compile(r"[^\n]*\.\w{1,10}")
 SHORT_TURN = 20  # tokens; a turn of no more is left alone
 REMEMBERED = 2048  # messages; about 2 kB each
 NOTHING = "nothing that may be cut"
+REDONE = "one budget for all turns, so those sent before may change"
 EMPTIED = "the budget leaves nothing of them, and an empty message cannot be sent"
 
 
@@ -122,11 +123,6 @@ class Compress(Transform):
         _ = self.budget, self._rates, self._tools  # wrong ones are said here, not at a request
         if not self.keep:
             check_leaves_some(self.budget)
-        if self.stable and self.target_tokens is not None:
-            raise InvalidRequest(
-                f"stable needs a rate or a threshold, got target_tokens={self.target_tokens}: a"
-                " fixed number of tokens for a chat that grows changes every turn, every time"
-            )
 
     @cached_property
     def budget(self) -> Budget:
@@ -200,6 +196,9 @@ class Compress(Transform):
             decision += ", whether it pays is not known: the engine's hardware is not"
         if num_gone:
             decision += f", nothing left of {num_gone} documents"
+        is_redone = not self.is_stable and any(at >= 0 for at, _ in results)
+        if is_redone:
+            decision += f", {REDONE}"
         if num_whole:
             decision += f", {num_whole} texts stay whole: {EMPTIED}"
         others = Counter(

@@ -306,7 +306,6 @@ async def test_the_engine_gets_fewer_bytes() -> None:
         {"rates": {"tool": {"old": 0.5}}},
         {"rates": 0.5},
         {"tools": 2},
-        {"rate": None, "target_tokens": 50, "stable": True},
     ],
 )
 def test_a_wrong_option_is_said_when_the_stage_is_made(options: dict[str, Any]) -> None:
@@ -319,6 +318,25 @@ def test_a_stage_is_stable_unless_a_number_of_tokens_is_asked_for() -> None:
     assert Compress(threshold=0.5).is_stable
     assert not Compress(target_tokens=50).is_stable
     assert not Compress(0.5, stable=False).is_stable
+    assert Compress(target_tokens=50, stable=True).is_stable
+
+
+async def test_a_number_of_tokens_is_for_all_turns_or_stable_for_each() -> None:
+    count = Compress(0.5).engine.counter.count
+    chat = [Message.user(NOTES), Message.assistant(NOTES[:600]), Message.user(NOTES[200:])]
+    options: dict[str, Any] = {"rate": None, "target_tokens": 60}
+    for stable in (None, True):
+        now = await compressed(*chat, ASKED, stable=stable, **options)
+        later = await compressed(*chat, ASKED, Message.user("And?"), stable=stable, **options)
+        sizes = [count(message.text) for message in now.messages[:3]]
+        assert (now.messages[:3] == later.messages[:3]) is (stable is True)
+        assert max(sizes) <= 60
+        assert (sum(sizes) <= 60) is (stable is None)
+        said = "one budget for all turns, so those sent before may change"
+        assert (said in now.report.stages[-1].decision) is (stable is None)
+    documents = (Document(NOTES),)
+    row = (await compressed(ASKED, documents=documents, **options)).report.stages[-1]
+    assert "all turns" not in row.decision  # there are none
     assert isinstance(hash(Compress(0.5, rates={"tool": 0.3})), int)
 
 
