@@ -113,7 +113,8 @@ def _status(
     if 300 <= status < 400:
         return BackendError(f"{url} redirects elsewhere (status {status}); name the final address")
     if status in (401, 403):
-        return BackendError(f"{url} refused the API key ({said}); pass api_key or OPENAI_API_KEY")
+        hint = "; pass api_key or OPENAI_API_KEY"
+        return BackendError(f"{url} refused the API key ({said})", hint=hint)
     if status == 404:
         return BackendError(f"{url} has no such model or path ({said}); check both")
     if constrained and status == 500 and _UNREADABLE.search(said):

@@ -83,8 +83,8 @@ class Batcher:
         now = loop.time()
         if since is None and len(self._waiting) >= self._max_queue:
             raise Overloaded(
-                f"{len(self._waiting)} requests wait already (max_queue={self._max_queue}); "
-                "send fewer at a time or raise max_queue",
+                f"{len(self._waiting)} requests wait already; send fewer at a time",
+                hint=f", or raise max_queue={self._max_queue}",
                 retry_after=max(self._speed.seconds(len(self._waiting), now), self.held_for),
             )
         queued_at = now if since is None else since

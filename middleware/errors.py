@@ -16,7 +16,20 @@ from __future__ import annotations
 
 
 class HeadraceError(Exception):
-    """Base class of every error that headrace raises on purpose."""
+    """Base class of every error that headrace raises on purpose.
+
+    ``hint`` is the end of the message that only helps who calls from Python; ``said`` is the
+    message without it, for callers over HTTP.
+    """
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message + hint)
+        self.hint = hint
+
+    @property
+    def said(self) -> str:
+        """The message without its hint."""
+        return str(self).removesuffix(self.hint)
 
 
 class InvalidRequest(HeadraceError, ValueError):
@@ -46,8 +59,9 @@ class BackendError(HeadraceError):
         retryable: bool = False,
         retry_after: float | None = None,
         may_have_run: bool = False,
+        hint: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, hint=hint)
         self.retryable = retryable
         self.retry_after = retry_after
         self.may_have_run = may_have_run
@@ -61,17 +75,20 @@ class BackendError(HeadraceError):
 class Overloaded(BackendError):
     """A queue is full; ``retry_after`` says when to come back."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message, retryable=True, retry_after=retry_after)
+    def __init__(self, message: str, *, retry_after: float | None = None, hint: str = "") -> None:
+        super().__init__(message, retryable=True, retry_after=retry_after, hint=hint)
 
 
 class DeadlineExceeded(HeadraceError, TimeoutError):
     """The request's deadline passed before it was answered."""
 
 
+_TEXT_HINT = " (.text of this error is what there is)"
+
+
 class Truncated(HeadraceError):
     """The output ended before it was complete; ``text`` is what there is of it."""
 
     def __init__(self, message: str, *, text: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message, hint=_TEXT_HINT if text else "")
         self.text = text

@@ -26,6 +26,7 @@ from .objects import PartialObject, partial_objects
 from .pipeline import Pipeline
 from .plan import Plan
 from .rerank import Rerank
+from .shown import shown
 from .types import Document, Message, Middleware, Request, Response, Sampling
 
 PlanStrategy = Literal["auto", "map", "template", "skeleton", "graph", "decide", "sot", "off"]
@@ -337,7 +338,7 @@ def document(one: DocumentLike) -> Document:
     fields = dict(one)
     text, title = fields.pop("text", None), fields.pop("title", None)
     if not isinstance(text, str):
-        raise InvalidRequest(f"a document needs a text, got {dict(one)!r:.120}")
+        raise InvalidRequest(f"a document needs a text, got {shown(dict(one), 120)}")
     if not isinstance(title, str | None):
         raise InvalidRequest(f"a document's title is text, got {title!r:.80}")
     given = fields.pop("id", None)

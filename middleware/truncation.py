@@ -39,7 +39,7 @@ def truncated(response: Response, constraint: Constraint, *, fits: bool) -> Trun
         how = f"where the {constraint.kind} could have gone on"
     return Truncated(
         f"the output was cut after {response.usage.completion_tokens} tokens, {how}; raise "
-        f"max_tokens{hint} (.text of this error is what there is)",
+        f"max_tokens{hint}",
         text=text,
     )
 

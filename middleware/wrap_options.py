@@ -12,6 +12,7 @@ from .compress import Compress
 from .errors import InvalidRequest
 from .rerank import Rerank
 from .sdk import document
+from .shown import shown
 from .transform import Transform
 from .turns import Rates
 from .types import Document
@@ -76,7 +77,7 @@ class Options:
         if given is None:
             return self
         if not isinstance(given, Mapping):
-            raise InvalidRequest(f"headrace takes an object of options, got {given!r:.60}")
+            raise InvalidRequest(f"headrace takes an object of options, got {shown(given)}")
         given = cast("Mapping[str, Any]", given)
         names = [field.name for field in fields(self)]
         for name in given:
@@ -182,36 +183,43 @@ def _read(name: str, value: Any) -> Any:
         return _frozen(value)
     if name in ("documents", "keep"):
         if not isinstance(value, (list, tuple)):
-            raise InvalidRequest(f"{name} is a list, got {value!r:.60}")
+            raise InvalidRequest(f"{name} is a list, got {shown(value)}")
         each = cast("Sequence[Any]", value)
+        for one in each if name == "documents" else ():
+            if not isinstance(one, str | Mapping | Document):
+                raise InvalidRequest(f"a document is a text or an object, got {shown(one)}")
         return tuple(map(document, each)) if name == "documents" else tuple(map(str, each))
     is_default = value is None and name in ("tokenizer", "stable")
     if name in _TEXTS and not (isinstance(value, str) or is_default):
-        raise InvalidRequest(f"{name} is a text, got {value!r:.60}")
+        raise InvalidRequest(f"{name} is a text, got {shown(value)}")
     if name == "last_user" and value not in ("keep", "context"):
-        raise InvalidRequest(f'last_user is "keep" or "context", got {value!r:.60}')
+        raise InvalidRequest(f'last_user is "keep" or "context", got {shown(value)}')
     if name in _FLAGS and not (isinstance(value, bool) or is_default):
-        raise InvalidRequest(f"{name} is true or false, got {value!r:.60}")
+        raise InvalidRequest(f"{name} is true or false, got {shown(value)}")
     is_count = name in ("top_k", "every") and value is not None
     if is_count and (type(value) is not int or value < 1):
-        raise InvalidRequest(f"{name} is a whole number from 1 on, got {value!r:.60}")
-    if name in (*BUDGETS, "tools") and isinstance(value, (bool, str)):
-        raise InvalidRequest(f"{name} is a number, got {value!r:.60}")
+        raise InvalidRequest(f"{name} is a whole number from 1 on, got {shown(value)}")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name in (*BUDGETS, "tools") and value is not None and not is_number:
+        raise InvalidRequest(f"{name} is a number, got {shown(value)}")
     return value
 
 
 def _frozen(rates: Any) -> _Frozen:
     if not isinstance(rates, Mapping):
-        raise InvalidRequest(f'rates is an object such as {{"tool": 0.3}}, got {rates!r:.60}')
+        raise InvalidRequest(f'rates is an object such as {{"tool": 0.3}}, got {shown(rates)}')
     pairs = cast("Mapping[str, Any]", rates).items()
-    return tuple((role, _by_age(given)) for role, given in pairs)
+    return tuple((role, _by_age(role, given)) for role, given in pairs)
 
 
-def _by_age(given: Any) -> Any:
+def _by_age(role: str, given: Any) -> Any:
     """Return a rate, or pairs of an age and its rate; JSON writes an age as a text."""
+    pairs: list[tuple[Any, Any]] = [*given.items()] if isinstance(given, Mapping) else [(0, given)]
+    for _, rate in pairs:
+        if not isinstance(rate, int | float) or isinstance(rate, bool):
+            raise InvalidRequest(f"rates.{role} holds numbers from 0 to 1, got {shown(rate)}")
     if not isinstance(given, Mapping):
         return given
-    pairs: Any = cast("Any", given).items()
     return tuple(
         (int(age) if isinstance(age, str) and age.isdecimal() else age, rate) for age, rate in pairs
     )

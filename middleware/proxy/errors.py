@@ -76,9 +76,9 @@ def overloaded(message: str, code: str, seconds: float) -> Failure:
 
 
 def failure_of(error: HeadraceError) -> Failure:
-    """Return what an error of the pipeline is to a caller over HTTP."""
+    """Return what an error of the pipeline is to a caller over HTTP, without hints for Python."""
     status, code = next((s, c) for kind, s, c in _STATUS if isinstance(error, kind))
     wait = getattr(error, "retry_after", None)
     if isinstance(error, Overloaded):
-        return overloaded(str(error), code, 1.0 if wait is None else wait)
-    return Failure(status, code, str(error), NO_RETRY if status >= 500 else {})
+        return overloaded(error.said, code, 1.0 if wait is None else wait)
+    return Failure(status, code, error.said, NO_RETRY if status >= 500 else {})

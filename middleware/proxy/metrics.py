@@ -28,7 +28,7 @@ class Record:
     model: str = ""
     status: int = 0
     is_stream: bool = False
-    decision: str = ""  # of ``Prepared``, or "refused"; none of a caller who left before
+    decision: str = ""  # of ``Prepared``, "answered" or "refused"; none of one who left before
     tokens_before: int = 0
     tokens_after: int = 0
     stage_seconds: float = 0.0
@@ -69,7 +69,7 @@ class Metrics:
             )
 
         self._requests = counter("requests", "Answered requests.", "route", "policy", "status")
-        self._decisions = counter("decisions", "What became of the prompt.", "policy", "decision")
+        self._decisions = counter("decisions", "What became of the request.", "policy", "decision")
         self._errors = counter("errors", "Errors of the proxy's own.", "code")
         self._gone = counter("disconnects", "Callers that went away.", "route")
         self._tokens = counter("prompt_tokens", "Prompt tokens, estimated.", "policy", "at")

@@ -17,6 +17,7 @@ from ..constraints import constraint
 from ..dispatcher import Dispatcher
 from ..errors import HeadraceError
 from ..plan import Plan
+from ..shown import shown
 from ..types import (
     Event,
     Finished,
@@ -25,13 +26,13 @@ from ..types import (
     Middleware,
     Request,
     Response,
-    Sampling,
     TextDelta,
     ToolCallDelta,
 )
 from .config import Config
 from .errors import SURROGATES, Failure, encoded, failure_of
 from .events import Counts
+from .fields import sampling_of
 from .policies import Policy
 from .sending import STREAM_HEADERS, Sending
 
@@ -132,28 +133,19 @@ def _sendable(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _request(body: Mapping[str, Any]) -> Request:
-    stop: Any = body.get("stop") or ()
     schema = _schema(body)
     try:
         return Request(
             tuple(Message.from_dict(message) for message in body["messages"]),
             constraint=None if schema is None else constraint(schema),
-            sampling=Sampling(
-                max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
-                temperature=body.get("temperature"),
-                top_p=body.get("top_p"),
-                stop=(stop,) if isinstance(stop, str) else tuple(stop),
-                seed=body.get("seed"),
-                extra={name: value for name, value in body.items() if name not in _OURS},
-            ),
+            sampling=sampling_of(body, {k: v for k, v in body.items() if k not in _OURS}),
         )
     except HeadraceError as error:
         raise failure_of(error) from error
-    except TypeError as error:
-        raise Failure(400, "invalid_request", f"a field has a wrong type: {error}") from error
 
 
 def _schema(body: Mapping[str, Any]) -> Any:
+    """Return the JSON schema that a body asks for. Raises Failure for one that is no object."""
     wanted: Any = body.get("response_format")
     if not isinstance(wanted, Mapping):
         return None
@@ -161,7 +153,11 @@ def _schema(body: Mapping[str, Any]) -> Any:
     if fields.get("type") == "json_object":
         return {"type": "object"}
     named = fields.get("json_schema")
-    return cast("Any", named).get("schema") if isinstance(named, Mapping) else None
+    schema: Any = cast("Any", named).get("schema") if isinstance(named, Mapping) else None
+    if not isinstance(schema, Mapping | None):
+        said = f"response_format.json_schema.schema is an object, got {shown(schema)}"
+        raise Failure(400, "invalid_request", said)
+    return cast("Any", schema)
 
 
 def _events(

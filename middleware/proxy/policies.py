@@ -14,6 +14,7 @@ from .. import parts
 from ..errors import HeadraceError, InvalidRequest
 from ..models import Kind, Located, is_offline, locate
 from ..plan_choice import Strategy
+from ..shown import shown
 from ..wrap_options import BUDGETS, Options
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -103,7 +104,7 @@ def _check_share(name: str, value: Any) -> None:
 
 
 def _wrong(name: str, what: str, value: Any) -> InvalidRequest:
-    return InvalidRequest(f"{name} is {what}, got {value!r:.60}")
+    return InvalidRequest(f"{name} is {what}, got {shown(value)}")
 
 
 def _check_compressor(name: str) -> None:

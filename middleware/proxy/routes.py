@@ -23,6 +23,7 @@ from .sending import Headers, Sending
 from .tracing import Tracer
 from .upstream import Upstream, address, headers_for, key_of
 
+_DECISION = b"x-headrace-decision"
 _log = logging.getLogger("headrace.proxy")
 _REFUSES = (400, 422)  # of the server
 _NOT_SENT = (400, 403)  # of failures of our own: the request was at fault
@@ -77,6 +78,8 @@ class Routes:
                 async with sending.kept_alive(seconds):
                     is_read = kind == "chat" and prepared.decision != "unread"
                     if is_read and pipelined.is_pipelined(policy, prepared.body):
+                        if prepared.decision in ("off", "unchanged"):
+                            decide(sending, record, "answered")
                         key = key_of(config, call.headers)
                         engine = await self.engines.get(config, record.model, key)
                         more = await pipelined.answer(
@@ -187,7 +190,8 @@ def _asked(policy: Policy, body: Mapping[str, Any]) -> Policy:
 def decide(sending: Sending, record: Record, decision: str) -> None:
     """Note what became of a request of a route that is read, and say it in the answer's headers."""
     record.decision = decision
-    sending.extra = [(b"x-headrace-decision", decision.encode())]
+    others = [one for one in sending.extra if one[0] != _DECISION and decision != "refused"]
+    sending.extra = [(_DECISION, decision.encode()), *others]
 
 
 async def _prepared(
