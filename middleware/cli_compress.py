@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -21,9 +21,6 @@ from .cli_bulk import (
 )
 from .errors import InvalidRequest
 from .terminal import print_json, print_text, progress_bar, say
-
-if TYPE_CHECKING:
-    from ..compressors import JsonPolicy
 
 File = Annotated[str, typer.Argument(metavar="[FILE|-]", help="A text file; - is stdin.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
@@ -83,6 +80,8 @@ def compress(
     """Make a text shorter by dropping what matters least (half of it, unless told otherwise)."""
     only_ray = given_bulk(output, column, question_column, batch_size, concurrency, bad_rows)
     if ray:
+        from .cli_rules import read_rules
+
         if html is not None:
             raise InvalidRequest("--html shows one text; leave it out with --ray")
         return compress_rows(
@@ -103,7 +102,7 @@ def compress(
             drop_consecutive=drop_consecutive,
             keep_digits=keep_digits,
             segments=segments,
-            json=_policy(rule),
+            json=read_rules(rule),
             fold=fold,
         )
     if only_ray or not resume:
@@ -111,9 +110,11 @@ def compress(
         raise InvalidRequest(f"--{name} goes with --ray; without it the text goes to stdout")
     from ..compressors import Compressor, to_html
     from . import parts
+    from .cli_rules import read_rules
     from .files import check_writable, read_text, write_text
 
     budget = parts.budget(rate, target_tokens, threshold, quality)
+    rules = read_rules(rule)
     if html is not None:
         check_writable(html)
     text = read_text(file)
@@ -137,10 +138,12 @@ def compress(
             drop_consecutive=drop_consecutive,
             keep_digits=keep_digits,
             segments=segments,
-            json=_policy(rule),
+            json=rules,
             fold=fold,
             progress=progress,
         )
+    for path in rules.unused if rules else ():
+        say(f"note: --rule {path!r:.60} fits no value of JSON in the text")
     if result.reason:
         say(f"note: {result.reason}")
     if html is not None:
@@ -170,23 +173,6 @@ def compress(
             f"{result.tokens_in} -> {result.tokens_out} tokens ({result.rate:.0%}) "
             f"by {result.compressor} in {result.seconds:.2f} s{because}"
         )
-
-
-def _policy(rules: list[str] | None) -> JsonPolicy | None:
-    if not rules:
-        return None
-    found: dict[str, Any] = {}
-    for rule in rules:
-        path, _, value = rule.rpartition("=")
-        try:
-            found[path] = value if value in ("keep", "drop") else float(value)
-        except ValueError:
-            path = ""
-        if not path:
-            raise InvalidRequest(f"--rule is PATH=RATE, PATH=keep or PATH=drop, got {rule!r:.80}")
-    from ..compressors import JsonPolicy
-
-    return JsonPolicy(rules=found)
 
 
 def recover(

@@ -21,7 +21,7 @@ except ImportError as error:
         "headrace's agent middleware needs langchain: pip install 'headrace[langchain]'"
     ) from error
 
-from ..compressors import JsonPolicy
+from ..compressors import Budget, JsonPolicy
 from ..compressors.keep import check_keep
 from . import parts
 from . import retrieve as recall
@@ -31,6 +31,7 @@ from .errors import InvalidRequest
 from .given_back import NAME
 from .langchain import from_langchain, with_content
 from .report import StageReport
+from .turns import check_leaves_some
 from .types import Request
 
 LOG = logging.getLogger("headrace.langchain")
@@ -49,6 +50,8 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
     sent changes at the end of a block only, so that in between, the prefix cache of an engine or of
     a paid API reads only what is new. ``results={0: 0.5}`` never changes what was sent;
     ``{1: 0.5, 3: 0.2}`` leaves a result whole until the model has seen it, and costs more reading.
+    A single number is that share from the end of the first block on, ``{1: 0.3}``: a run of no more
+    than ``every`` calls stays whole.
     ``turns`` is the share that earlier words of user and assistant keep, all by default.
 
     System message, last user turn and messages that call tools are the same objects as before;
@@ -79,6 +82,10 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         check_keep(keep)
         parts.one_of("retrieve", retrieve, (True, False))
+        try:
+            check_leaves_some(Budget(rate=turns))
+        except InvalidRequest as error:
+            raise InvalidRequest(f"turns: {error}") from error
         self._loop = Loop()
         self._retrieves = retrieve
         self._stage = Compress(

@@ -15,6 +15,7 @@ from .blocking import Loop
 from .compress import Compress
 from .errors import InvalidRequest
 from .rerank import Rerank
+from .shown import nearest
 from .transform import Transform
 from .types import Document, Message, Request
 
@@ -62,7 +63,7 @@ class Retrieved:
         names = [name for name in cls.__match_args__ if not name.startswith("_")]
         for name in options:
             if name not in names and name not in others:
-                raise InvalidRequest(f"no option {name!r:.40}; there are {', '.join(names)}")
+                raise InvalidRequest(f"no option {name!r:.40}; {nearest(name, names)}")
         return cls(**{name: value for name, value in options.items() if name in names})
 
     @cached_property

@@ -9,6 +9,7 @@ from itertools import accumulate
 from ..compressors import Budget
 from .errors import InvalidRequest
 from .given_back import given_back
+from .shown import nearest
 from .types import Message, Request, Text
 
 Slot = tuple[int, int]
@@ -31,11 +32,15 @@ def check_leaves_some(budget: Budget) -> None:
             )
 
 
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+"""The roles of OpenAI's and Anthropic's chats; a tool's result is "tool" in all of them."""
+
+
 def checked(rates: Rates, *, may_be_zero: bool = False) -> dict[str, dict[int, Budget]]:
     """Return budgets by role and least age; a single rate is for messages of age 1 and more.
 
-    Raises InvalidRequest for a rate outside [0, 1], one of 0 unless it ``may_be_zero``, and an age
-    that is no whole number from 0 on.
+    Raises InvalidRequest for a role that no chat has, a rate outside [0, 1], one of 0 unless it
+    ``may_be_zero``, and an age that is no whole number from 0 on.
 
     >>> sorted(checked({"tool": {1: 0.5, 4: 0.2}})["tool"])
     [1, 4]
@@ -44,6 +49,8 @@ def checked(rates: Rates, *, may_be_zero: bool = False) -> dict[str, dict[int, B
         raise InvalidRequest(f'rates must be a mapping such as {{"tool": 0.3}}, got {rates!r:.80}')
     found: dict[str, dict[int, Budget]] = {}
     for role, given in rates.items():
+        if role not in ROLES:
+            raise InvalidRequest(f"rates has no role {role!r:.40}; {nearest(role, ROLES)}")
         by_age = given if isinstance(given, Mapping) else {1: given}
         for age, rate in by_age.items():
             if type(age) is not int or age < 0:

@@ -12,7 +12,7 @@ from .compress import Compress
 from .errors import InvalidRequest
 from .rerank import Rerank
 from .sdk import document
-from .shown import shown
+from .shown import nearest, shown
 from .transform import Transform
 from .turns import Rates
 from .types import Document
@@ -83,7 +83,7 @@ class Options:
         for name in given:
             if name not in names:
                 raise InvalidRequest(
-                    f"headrace has no option {name!r:.40}; it has {', '.join(sorted(names))}"
+                    f"headrace has no option {name!r:.40}; {nearest(name, sorted(names))}"
                 )
         values = {name: _read(name, value) for name, value in given.items()}
         if remote:

@@ -161,7 +161,7 @@ def test_no_messages_are_no_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"), [*WRONG, ({"rat": 0.5}, "no option 'rat'; there are")]
+    ("options", "says"), [*WRONG, ({"rat": 0.5}, "no option 'rat'; did you mean 'rate'? There are")]
 )
 def test_wrong_options_of_the_compressor_are_said_when_it_is_made(
     options: dict[str, Any], says: str

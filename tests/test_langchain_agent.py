@@ -138,9 +138,18 @@ def test_old_results_get_shorter_than_recent_ones_and_the_state_keeps_all() -> N
     assert state["messages"][-1].content == "Part 3 names patents."
 
 
+def test_a_single_number_is_the_share_from_the_end_of_the_first_block_on() -> None:
+    model = scripted(*["read"] * 4)
+    run(model, HeadraceMiddleware(every=3, results=0.3))
+    assert len(model._sent) == 5
+    for at, sent in enumerate(model._sent):
+        whole = [one.content == read.invoke({"part": n}) for n, one in enumerate(results(sent))]
+        assert whole == [at < 3 or n > 1 for n in range(at)]
+
+
 def test_fault_17_calls_and_results_stay_paired_whatever_is_cut() -> None:
     model = scripted("read", "flights", "passenger", "read", "read")
-    state = run(model, HeadraceMiddleware(every=1, results={1: 0.0}, turns=0))
+    state = run(model, HeadraceMiddleware(every=1, results={1: 0.01}, turns=0.01))
     assert [len(sent) for sent in model._sent] == [2, 4, 6, 8, 10, 12]
     assert all(is_paired(sent) for sent in model._sent)
     ids = [message.id for message in state["messages"][:-1]]
@@ -359,6 +368,8 @@ def test_other_middleware_sees_the_same_system_message() -> None:
     [
         ({"results": 1.5}, "1.5"),
         ({"every": 0}, "every"),
+        ({"turns": 0}, "turns: rate=0 leaves nothing of a message"),
+        ({"turns": 2}, r"turns: rate must be in \[0, 1\], got 2"),
         ({"turns": -1}, "-1"),
         ({"compressor": "zz"}, "no compressor 'zz': choose auto, lexical"),
         ({"tokenizer": "zz"}, "no tokenizer 'zz': choose None"),

@@ -114,7 +114,7 @@ def test_it_is_serialised_as_llamaindex_does_it() -> None:
 
 MORE: list[tuple[dict[str, Any], str]] = [
     ({"top_k": 3}, "needs a method"),
-    ({"rat": 0.5}, "no option 'rat'; there are top_k, method, rate"),
+    ({"rat": 0.5}, "no option 'rat'; did you mean 'rate'? There are top_k, method, rate"),
 ]
 
 

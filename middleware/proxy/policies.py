@@ -14,10 +14,9 @@ from .. import parts
 from ..errors import HeadraceError, InvalidRequest
 from ..models import Kind, Located, is_offline, locate
 from ..plan_choice import Strategy
-from ..shown import shown
+from ..shown import nearest, shown
+from ..turns import ROLES
 from ..wrap_options import BUDGETS, Options
-
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def _check_value(name: str, value: Any) -> None:
 def _check_rate(role: Any, rate: Any) -> None:
     """Say that a role's rate is none, or one of its rates by age."""
     if role not in ROLES:
-        raise InvalidRequest(f"rates has no role {role!r:.40}; roles are {', '.join(ROLES)}")
+        raise InvalidRequest(f"rates has no role {role!r:.40}; {nearest(role, ROLES)}")
     if not isinstance(rate, Mapping):
         _check_share(f"rates.{role}", rate)
         return

@@ -302,6 +302,7 @@ async def test_the_engine_gets_fewer_bytes() -> None:
     "options",
     [
         {"rates": {"tool": 1.5}},
+        {"rates": {"tools": 0.5}},
         {"rates": {"tool": {-1: 0.5}}},
         {"rates": {"tool": {"old": 0.5}}},
         {"rates": 0.5},

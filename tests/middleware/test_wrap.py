@@ -113,6 +113,8 @@ def test_options_of_one_call_are_taken_out(server: Upstream, client: openai.Open
         ({"off": "yes"}, "off is true or false, got 'yes'"),
         ({"rates": {"tool": 7}}, "the rate of tool messages"),
         ({"rates": 0.3}, "rates is an object"),
+        ({"rates": {"tools": 0.3}}, "no role 'tools'; did you mean 'tool'. There are system, "),
+        ({"rates": {"robot": 0.3}}, "no role 'robot'; there are system, developer, user, assist"),
         ({"rates": {"tool": 0.5}, "every": 0}, "every is a whole number from 1 on"),
         ({"documents": "one"}, "documents is a list, got 'one'"),
         ({"top_k": 0}, "top_k is a whole number from 1 on, got 0"),

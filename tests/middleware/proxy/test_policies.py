@@ -51,11 +51,11 @@ def read(lines: str) -> Policy:
         ("rates = { tool = { 4 = 2 } }", "rates.tool.4 is a number from 0 to 1, got 2", ""),
         ("rate = [1]", "rate is a number from 0 to 1, got [1]", ""),
         ("rate = nan", "rate is a number from 0 to 1, got nan", ""),
-        ("rate = 1979-05-27", "rate is a number from 0 to 1, got \"1979-05-27\"", ""),
+        ("rate = 1979-05-27", 'rate is a number from 0 to 1, got "1979-05-27"', ""),
         ("threshold = 5", "threshold is a number from 0 to 1, got 5", ""),
         ("quality = -1", "quality is a number from 0 to 1, got -1", ""),
         ("tools = 3", "tools is a number from 0 to 1, got 3", ""),
-        ("tools = { f = 1 }", "tools is a number from 0 to 1, got {\"f\": 1}", ""),
+        ("tools = { f = 1 }", 'tools is a number from 0 to 1, got {"f": 1}', ""),
         ("target_tokens = 5.5", "target_tokens is a whole number from 0 on, got 5.5", ""),
         ("target_tokens = -1", "target_tokens is a whole number from 0 on, got -1", ""),
         ("every = 0", "every is a whole number from 1 on, got 0", ""),
@@ -173,7 +173,7 @@ def test_one_requests_options_are_held_to_the_same(
 ) -> None:
     url = f"{start(LEXICAL).url}/chat/completions"
     for options, words in (
-        ({"rates": {"tooll": 0.3}}, "rates has no role 'tooll'; roles are system, developer"),
+        ({"rates": {"tooll": 0.3}}, "rates has no role 'tooll'; did you mean 'tool'?"),
         ({"rate": [1]}, "rate is a number from 0 to 1, got [1]"),
         ({"plan": {}}, "plan is one of auto, map"),
         ({"tools": "all"}, "tools is a number from 0 to 1, got 'all'"),
