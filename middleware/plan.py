@@ -66,7 +66,7 @@ class Plan:
     Without a plan (the rules say no, a constraint or tools forbid it, the plan cannot be used) the
     request is passed on as it is; the report says why. The answer's ``finish_reason`` is
     ``length`` when a part was cut or could not be written, and its ``max_tokens`` holds for all
-    parts together. The report of a planned answer has one row for all calls behind it.
+    that is read, headings too. The report of a planned answer has one row for all calls behind it.
     """
 
     strategy: Strategy = "auto"

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..planners import Mode, fitting_nodes, forbidden, route
-from ..planners.budget import MIN_TOKENS
 from ..planners.graph import MAX_TITLE, Item, same_title
 from ..planners.graph import Plan as Graph
 from ..planners.listed import Listed, find_items, is_sure
 from ..planners.mapping import item_pieces
-from ..planners.slots import Slot
+from ..planners.slots import Slot, is_room
 from .errors import InvalidRequest
 from .plan_forms import Form, Whole, array_form, form_of
 from .types import Request, Text
@@ -63,14 +62,14 @@ def choose(
         if listed is None and strategy == "map":
             return plain("no list of items was found in the prompt")
         if listed is not None and (strategy == "map" or _is_surely_mapped(request, listed)):
-            if limit is not None and limit < MIN_TOKENS * len(listed.items):
-                return plain(f"max_tokens of {limit} is too small for {len(listed.items)} items")
             return _mapped(request, listed, strategy)
     if strategy == "template":
         try:
             form = form_of(request)
         except Whole as error:
             return plain(str(error))
+        if not is_room(form.pieces, limit):
+            return plain(f"max_tokens of {limit} is too small to divide")
         return Choice(
             "slots", "the fields are independent", strategy, pieces=form.pieces, form=form
         )
@@ -90,15 +89,21 @@ def choose(
 
 
 def _mapped(request: Request, listed: Listed, strategy: Strategy) -> Choice:
-    why = f"the prompt lists {len(listed.items)} items"
+    why, limit = f"the prompt lists {len(listed.items)} items", request.sampling.max_tokens
+    small = f"max_tokens of {limit} is too small for {len(listed.items)} items"
     if request.constraint is None:
-        return Choice("slots", why, strategy, pieces=item_pieces(request, listed))
+        pieces = item_pieces(request, listed)
+        if not is_room(pieces, limit):
+            return Choice("plain", small, strategy)
+        return Choice("slots", why, strategy, pieces=pieces)
     if request.constraint.kind != "json_schema":
         return Choice("plain", "the output has a constraint that is no array", strategy)
     try:
         form = array_form(request, listed)
     except Whole as error:
         return Choice("plain", str(error), strategy)
+    if not is_room(form.pieces, limit):
+        return Choice("plain", small, strategy)
     return Choice("slots", why, strategy, pieces=form.pieces, form=form)
 
 

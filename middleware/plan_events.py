@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 from ..planners import plan_pattern
 from ..planners.calls import Calls
 from ..planners.predictor import Forecast
 from ..planners.published import point_pieces, skeleton_messages
-from ..planners.slots import Slot
+from ..planners.slots import Slot, is_room
 from ..planners.slotted import SlotsAnswer
 from .constrain import UNCHECKED
 from .errors import (
@@ -113,18 +114,23 @@ async def slots_events(
     inline = replace(request.with_documents_inline(), constraint=None)
     calls = Calls(inline, call_next)
     pieces, why = choice.pieces, ""
+    plan: dict[str, Any] = {}
     if choice.how == "sot":
         pieces, why = await _published(request, calls)
+        plan = {"plan_tokens": calls.usage.completion_tokens, "plan_seconds": calls.seconds}
+        if not why and not is_room(pieces, limit := request.sampling.max_tokens):
+            why = f"max_tokens of {limit} is too small for {(len(pieces) + 1) // 2} points"
         width = max(len(pieces), 1)
-        limit = min(request.sampling.max_tokens or _SOT_TOKENS, _SOT_TOKENS) * width
-        inline = replace(inline, sampling=replace(inline.sampling, max_tokens=limit))
+        most = _SOT_TOKENS * width
+        most = min(request.sampling.max_tokens or most, most)
+        inline = replace(inline, sampling=replace(inline.sampling, max_tokens=most))
     answer = SlotsAnswer(inline, call_next, pieces, width=width, check=_check, calls=calls)
     if not why:
         async with aclosing(answer.stream()) as texts:
             async for text in texts:
                 yield TextDelta(text)
     if unusable := why or answer.unusable:
-        facts = said(choice) | slots_facts(answer, found)
+        facts = said(choice) | slots_facts(answer, found) | plan
         row = StageReport("plan", f"no plan: {unusable}", calls.seconds, details=facts)
         async with aclosing(again_events(request, call_next, calls, row, calls.usage)) as events:
             async for event in events:
@@ -135,7 +141,7 @@ async def slots_events(
         rest = await _rest(choice, inline, call_next, answer)
         text += rest
         yield TextDelta(rest)
-    facts = said(choice) | slots_facts(answer, found)
+    facts = said(choice) | slots_facts(answer, found) | plan
     row = StageReport("plan", slots_decision(answer), calls.seconds, details=facts)
     response = Response(
         text,
@@ -171,24 +177,23 @@ async def _rest(choice: Choice, request: Request, call_next: Handler, answer: Sl
     Raises Truncated with the text that was sent where that fails too, and DeadlineExceeded.
     """
     index = answer.failed or 0
+    left = answer.tokens_left
     names = [one.name for one in choice.pieces[index:] if isinstance(one, Slot)]
     error = next((w.error for w in answer.works if w.slot.name == names[0]), None)
-    why = f"{names[0]} could not be written: {error}"
+    why = f"{names[0]} could not be written: {error.said if error else error}"
 
     def cut(said: str) -> Truncated:
-        return Truncated(
-            f"the answer ends before {names[0]}: {said} (.text of this error is what there is)",
-            text=answer.text,
-        )
+        return Truncated(f"the answer ends before {names[0]}: {said}", text=answer.text)
 
     rest: Rest | None = choice.form.rest(index, answer.text) if choice.form else None
-    if rest is None:
-        raise cut(why)
+    if rest is None or left == 0:
+        raise cut(why if rest is None else f"{why}; max_tokens are used up")
     await answer.calls.cool_down()
     asked = replace(
         request,
         messages=rest.messages,
         constraint=rest.constraint,
+        sampling=replace(request.sampling, max_tokens=left),
         deadline=answer.calls.remaining(),
     )
     text = ""

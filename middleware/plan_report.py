@@ -81,6 +81,7 @@ def planned_facts(answer: PlannedAnswer) -> dict[str, Any]:
         "retries": answer.num_retries,
         "critical_path": answer.plan.critical_path,
         "plan_tokens": answer.plan_tokens,
+        "plan_prompt_tokens": answer.plan_prompt_tokens,
         "plan_seconds": answer.plan_seconds,
         "plan_error": str(answer.plan_error) if answer.plan_error else None,
     } | judged(answer)

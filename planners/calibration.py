@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 START = 1.3  # models write about 1.3 times what they plan
@@ -10,6 +11,7 @@ _NEW = 0.1  # weight of a new observation
 _SLACKS = 1.25, 3.0
 _BOUNDS = 0.25, 5.0
 _ASCII = 4.0  # characters a token
+_PIECE = re.compile(r"[a-zA-Z]+|\n+|[^\s]|(?<=\s)[^\S\n]+")
 
 
 def num_tokens(text: str) -> int:
@@ -24,6 +26,21 @@ def num_tokens(text: str) -> int:
     plain = sum(map(str.isascii, text))
     wide = sum(char >= "\u2e80" for char in text)
     return round(plain / _ASCII + (len(text) - plain - wide) / 2 + wide + 0.49)
+
+
+def most_tokens(text: str) -> int:
+    """Return more tokens than a usual vocabulary takes for a text, for limits that must hold.
+
+    A token for three letters of a word in ASCII, for every digit and mark, for a run of line
+    breaks, and for each byte of anything else.
+
+    >>> most_tokens("1. **Lower cost**:"), most_tokens("中文")
+    (11, 6)
+    """
+    pieces = _PIECE.findall(text)
+    return sum(-(-len(p) // 3) if p[0].isalpha() else 1 for p in pieces if p.isascii()) + sum(
+        len(p.encode("utf-8", "surrogatepass")) for p in pieces if not p.isascii()
+    )
 
 
 @dataclass(slots=True)

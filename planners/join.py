@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .calibration import most_tokens
+from .endings import ended, whole_length
+from .fences import closing_fence
 from .graph import Node, same_title
 from .heads import read_head
 from .overlap import torn_word
 
-# "```x``` in a line" is no fence: what stands behind the marks of one has no such mark itself.
-_FENCE = re.compile(r"^[ ]{0,3}(`{3,}(?=[^`\n]*$)|~{3,})([^\n]*)$", re.M)
 _BLOCK = re.compile(r"[ ]{4}|```|~~~|[-*+][ \t]|\d+[.)][ \t]|[|#>]")
 _LEAD = r"[\s*_#>\"“«]*(?:(?:point|part|section)\s+)?(?:\(?%d\W{0,3}\s*)?[\s*_#>\"“«]*"
 _AFTER = (
@@ -23,6 +24,7 @@ _AFTER = (
     r"|[.。]?[*_]*[ \t]*(?:\n|$)|\s+[-–—]\s)\s*"
 )
 _ROOM = 24
+_ENDING = 4  # tokens: an ellipsis, a fence that is closed
 
 
 def without_title(text: str, node: Node) -> str:
@@ -48,18 +50,6 @@ def may_be_more(text: str, node: Node) -> bool:
     return any(name.startswith(said) or said.startswith(name) for name in names)
 
 
-def closing_fence(text: str) -> str:
-    """Return what closes a code fence left open in the text: "" or a line break and the fence."""
-    fence = ""
-    for found in _FENCE.finditer(text):
-        mark, rest = found.groups()
-        if not fence:
-            fence = mark
-        elif mark[0] == fence[0] and len(mark) >= len(fence) and not rest.strip():
-            fence = ""
-    return f"\n{fence}" if fence else ""
-
-
 def is_echo(text: str, titles: Iterable[str], *, is_ended: bool) -> bool:
     """Whether the text has two lines or more and all of them are titles of the plan.
 
@@ -82,6 +72,7 @@ class _Section:
     num_sent: int = 0
     is_ended: bool = False
     is_whole: bool = False  # several parts with their headings, as the model writes them
+    is_near_end: bool = False  # it may be cut soon
 
     def advance(self, titles: Iterable[str]) -> None:
         """Decide about the title once there is enough text to do so."""
@@ -99,10 +90,16 @@ class _Section:
             self.text = text
 
     def pending(self) -> str:
-        """Text that may be sent: all but the white space at the end, which may be the last."""
+        """Text that may be sent: all but the white space at the end, which may be the last.
+
+        Where it may be cut soon, only whole sentences.
+        """
         if self.text is None:
             return ""
-        return self.text.rstrip()[self.num_sent :]
+        text = self.text.rstrip()
+        if self.is_near_end and not self.is_ended:
+            text = text[: whole_length(text)]
+        return text[self.num_sent :]
 
 
 @dataclass(slots=True)
@@ -147,8 +144,12 @@ class Join:
             section.text += delta
         return self.release()
 
-    def end(self, id: int) -> str:
-        """Complete a part; one without text is left out and does not get a number."""
+    def end(self, id: int, *, is_cut: bool = False) -> str:
+        """Complete a part; one without text is left out and does not get a number.
+
+        One that ``is_cut``, with others behind it, ends with its last whole sentence, or in an
+        ellipsis where more than that was sent.
+        """
         section = self._sections[id]
         section.is_ended = True
         if section.text is None:
@@ -156,8 +157,21 @@ class Join:
         section.text = (section.text or "").rstrip()
         if self.is_blank(id) and not section.num_sent:
             section.text = ""
+        elif is_cut:
+            section.text = ended(section.text, section.num_sent)
         section.text += closing_fence(section.text)
         return self.release()
+
+    def approach(self, id: int, *, is_near_end: bool) -> None:
+        """Say whether a part may be cut soon, so that no sentence is sent by half."""
+        self._sections[id].is_near_end = is_near_end
+
+    def num_frame_tokens(self, id: int) -> int:
+        """Return the most tokens of what is put around a part's text: heading, breaks, an end."""
+        section = self._sections[id]
+        if section.is_whole:
+            return most_tokens("\n\n") + _ENDING
+        return most_tokens(f"\n\n{id}. **{section.node.title}**:\n\n") + _ENDING
 
     def reset(self, id: int) -> bool:
         """Forget a part's text so that it can be written again; False if some of it was sent."""

@@ -74,6 +74,7 @@ class PlannedAnswer:
         self.unusable = ""
         self.plan_seconds: float | None = None
         self.plan_tokens = 0
+        self.plan_prompt_tokens = 0
         self.plan_error: HeadraceError | None = None
         self.seconds = 0.0
         self._given, self._begun = plan, begun
@@ -179,7 +180,7 @@ class PlannedAnswer:
             self._send(text)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None] | None:
-        if self._group is None:
+        if self._group is None or self.is_plain:  # else it would wait for what was cancelled
             work.close()
             return None
         task = self._group.create_task(work)
@@ -212,6 +213,7 @@ class PlannedAnswer:
         if self._given is not None:
             self.plan_seconds = self.calls.seconds
             self.sections.take(self._given)
+            self._check_room()
             self._go_on()
             return
         max_tokens = 32 + _LINE_TOKENS[self._mode] * max(self._max_nodes, 4)
@@ -220,10 +222,12 @@ class PlannedAnswer:
                 async for event in events:
                     if isinstance(event, Finished):
                         usage = event.response.usage
-                        self.plan_tokens = usage.completion_tokens
+                        self.plan_prompt_tokens = usage.prompt_tokens
+                        self.plan_tokens = usage.completion_tokens or self.plan_tokens
                         self.sections.prompt_tokens = usage.prompt_tokens + self.plan_tokens
                         self._parser.finish(is_cut=event.response.finish_reason == "length")
                     else:
+                        self.plan_tokens += 1
                         self._parser.feed(event.text)
                         self._go_on()
         except DeadlineExceeded:
@@ -248,6 +252,8 @@ class PlannedAnswer:
             return
         if self._given is None:
             self._take_lines()
+        if self.is_plain:
+            return
         self.sections.plan_text = _settled(self._parser.text, is_whole=self._is_whole)
         self.sections.is_whole = self._is_whole
         self.sections.most_parts = self._max_nodes
@@ -282,6 +288,13 @@ class PlannedAnswer:
             self._require("the planner copied the example")
         self.sections.take(plan)
         self.sections.is_single = is_single
+        self._check_room()
+
+    def _check_room(self) -> None:
+        """Give up a plan whose parts the caller's limit has no room for."""
+        if self.sections.is_tight:
+            limit, number = self.request.sampling.max_tokens, len(self.plan.nodes)
+            self._require(f"max_tokens of {limit} is too small for {number} parts")
 
     async def _race(self, rival: Rival) -> None:
         """Write the plain answer; it wins where it is whole before anything was decided."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
 from ..middleware.types import FinishReason, Handler, Message, Request, Usage
-from .budget import Budget
-from .calibration import num_tokens
+from .budget import MIN_TOKENS, Budget
+from .calibration import most_tokens, num_tokens
 from .calls import Calls
 from .gate import Gate
 from .graph import Node, Plan
@@ -66,10 +66,11 @@ class Sections:
         self._send, self._spawn, self._require = send, spawn, require
         self._schedule = Schedule(width)
         self._join = Join()
+        self._budget = Budget(request.sampling.max_tokens)
         self._writer = Writer(
             self.calls,
             self._join,
-            Budget(request.sampling.max_tokens),
+            self._budget,
             send,
             engine.lengths,
             kind,
@@ -129,6 +130,15 @@ class Sections:
             self._join.add(node)
             self._schedule.add(node)
         self._num_taken = len(plan.nodes)
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether the request's ``max_tokens`` has no room for all headings and some text each."""
+        limit = self._request.sampling.max_tokens
+        if limit is None:
+            return False
+        frames = (self._join.num_frame_tokens(node.id) for node in self.plan.nodes)
+        return sum(frames) + MIN_TOKENS * len(self.plan.nodes) > limit
 
     def start(self) -> None:
         """Start what may start: called whenever a line arrived or a part ended."""
@@ -233,7 +243,9 @@ class Sections:
             self._require(f"part {node.id} failed: {work.error}")
         if work.can_be_rescued and not work.covers and self._writer.can_retry:
             await self._rescue(work)
-        self._send(self._join.end(node.id))
+        is_last = bool(work.covers) or (self.is_whole and node.id == len(self.plan.nodes))
+        is_cut = work.finish_reason == "length" or work.error is not None
+        self._send(self._join.end(node.id, is_cut=is_cut and not is_last))
         work.end = self.calls.seconds
         self._schedule.end(node.id)
         self.start()
@@ -242,7 +254,7 @@ class Sections:
         """Write a part once more when it is its turn, knowing everything before it."""
         node = work.node
         if work.error is None:  # else what came before the engine failed is worth keeping
-            self._join.reset(node.id)
+            self._writer.forget(work)
         if self._join.head != node.id:
             self._schedule.stall(node.id)
             self._turns[node.id] = asyncio.get_running_loop().create_future()
@@ -267,7 +279,7 @@ class Sections:
     def _num_open(self) -> int:
         """Return how many parts were not given tokens yet, as many as there may be."""
         num_parts = len(self.plan.nodes) if self.is_whole else self.most_parts
-        given = sum(1 + len(work.covers) for work in self.works if work.num_granted)
+        given = sum(1 + len(work.covers) for work in self.works if work.is_given)
         return max(num_parts - given, 0)
 
     def _begin_lead(self) -> None:
@@ -295,4 +307,14 @@ class Sections:
     async def _write_seams(self, ids: list[int]) -> None:
         texts = self._texts(tuple(range(1, len(self.plan.nodes) + 1)))
         sentences = await connect(self.calls, self._request.messages, texts, ids)
-        self.num_seams = sum(self._join.connect(id, text) for id, text in sentences.items())
+        self.num_seams = sum(self._put_seam(id, text) for id, text in sentences.items())
+
+    def _put_seam(self, id: int, sentence: str) -> bool:
+        """Put a sentence before a part if it is not too late, and the limit has room for it."""
+        tokens = most_tokens(sentence) + 1
+        if not self._budget.take(tokens):
+            return False
+        is_put = self._join.connect(id, sentence)
+        if not is_put:
+            self._budget.refund(tokens)
+        return is_put

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 from ..middleware.errors import HeadraceError
 from ..middleware.types import Constraint, Enforcement, FinishReason, Message
+from .budget import MIN_TOKENS
+from .calibration import most_tokens
 from .echoes import ListMark, without_fence
+from .endings import ended, whole_length
+from .fences import closing_fence
 from .graph import DEFAULT_LENGTH, Node
-from .join import closing_fence
+
+_ENDING = 4  # tokens: an ellipsis, a fence that is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +46,42 @@ def slot_nodes(pieces: Sequence[str | Slot]) -> tuple[Node, ...]:
     return tuple(Node(at, slot.name, length=slot.length) for at, slot in enumerate(slots, 1))
 
 
+def num_fixed_tokens(piece: str | Slot) -> int:
+    """Return the most tokens of a fixed text, or of what may be put into or around a slot's."""
+    if isinstance(piece, str):
+        return most_tokens(piece)
+    return most_tokens(piece.otherwise or "") + (0 if piece.constraint else _ENDING)
+
+
+def is_room(pieces: Sequence[str | Slot], max_tokens: int | None) -> bool:
+    """Whether a limit has room for the fixed texts and a little of every slot."""
+    if max_tokens is None:
+        return True
+    least = (min(piece.length, MIN_TOKENS) for piece in pieces if isinstance(piece, Slot))
+    return sum(map(num_fixed_tokens, pieces)) + sum(least) <= max_tokens
+
+
 @dataclass(slots=True)
 class SlotWork:
-    """What became of a slot; times are seconds since the request began."""
+    """What became of a slot; times are seconds since the request began.
+
+    ``num_tokens`` are those of all its calls, ``num_kept`` those of the text that stands.
+    ``is_last``: no slot is behind it, so that it may end where it was cut. ``is_near_end``: it may
+    be cut soon.
+    """
 
     slot: Slot
+    is_last: bool = False
     start: float | None = None
     end: float | None = None
     text: str = ""
     num_sent: int = 0
+    num_kept: int = 0
     num_tokens: int = 0
     num_retries: int = 0
     finish_reason: FinishReason = "stop"
+    is_continued: bool = False
+    is_near_end: bool = False
     error: HeadraceError | None = None
     enforced: Enforcement | None = None
 
@@ -60,6 +89,12 @@ class SlotWork:
     def is_written(self) -> bool:
         """Whether the engine has written it to its end."""
         return self.end is not None and self.error is None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a text ended before its end, with others behind it."""
+        is_broken = self.finish_reason == "length" or self.error is not None
+        return is_broken and not self.is_last and self.slot.constraint is None
 
     @property
     def is_blank(self) -> bool:
@@ -85,6 +120,10 @@ class SlotWork:
             if not found and not is_ended:
                 text = text[: -len(slot.until)]
         text = text.strip()
+        if is_ended and text and self.is_cut:
+            text = ended(text, self.num_sent)
+        elif self.is_near_end and not is_ended:
+            text = text[: max(whole_length(text), self.num_sent)]
         fence = closing_fence(text) if is_ended and text else ""
         # A field ends where the text behind it begins; nothing that we add may end it before.
         return text if slot.until and slot.until in text + fence else text + fence

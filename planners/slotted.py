@@ -21,11 +21,12 @@ from ..middleware.types import (
     TextDelta,
     Usage,
 )
-from .budget import Budget
+from .budget import MIN_TOKENS, Budget
 from .calls import Calls
+from .endings import NEAR
 from .overlap import Overlap
 from .prompts import continue_messages
-from .slots import Check, Slot, SlotWork
+from .slots import Check, Slot, SlotWork, num_fixed_tokens
 from .thoughts import Thoughts
 
 
@@ -53,12 +54,15 @@ class SlotsAnswer:
         self.unusable = ""
         self.failed: int | None = None
         self.calls = calls or Calls(request, call_next)
-        self.works = [SlotWork(piece) for piece in pieces if isinstance(piece, Slot)]
+        slots = [piece for piece in pieces if isinstance(piece, Slot)]
+        self.works = [SlotWork(slot, slot is slots[-1]) for slot in slots]
         self._request = request
         self._call_next = call_next
         self._pieces = pieces
         self._check = check
-        self._budget = Budget(request.sampling.max_tokens)
+        limit = request.sampling.max_tokens
+        fixed = sum(num_fixed_tokens(piece) for piece in pieces)
+        self._budget = Budget(None if limit is None else max(limit - fixed, 0))
         self._gate = asyncio.Semaphore(width)
         self._news = asyncio.Event()
 
@@ -66,6 +70,16 @@ class SlotsAnswer:
     def usage(self) -> Usage:
         """Tokens and calls so far."""
         return self.calls.usage
+
+    @property
+    def tokens_left(self) -> int | None:
+        """Tokens of the limit that what was shown leaves, None without one."""
+        limit = self._request.sampling.max_tokens
+        if limit is None:
+            return None
+        fixed = sum(num_fixed_tokens(piece) for piece in self._pieces[: self.failed])
+        kept = sum(work.num_kept for work in self.works[: self.num_shown])
+        return max(limit - fixed - kept, 0)
 
     @property
     def missing(self) -> list[str]:
@@ -155,9 +169,13 @@ class SlotsAnswer:
             limit = self._budget.max_tokens
             num_open = sum(1 for other in self.works if other.start is None) + 1
             granted = None if limit is None else self._budget.grant(limit, num_open)
+            is_begun = False
             while True:
                 try:
-                    await self._call(work, granted)
+                    await self._call(work, granted, is_begun=is_begun)
+                    if granted is not None and (more := self._more(work, granted)):
+                        granted, is_begun = granted + more, True
+                        continue
                     problem = self._problem(work)
                 except DeadlineExceeded:
                     raise
@@ -172,20 +190,30 @@ class SlotsAnswer:
                 if work.num_retries > 1:
                     work.error = BackendError(problem)
                     break
-                work.text = ""
+                work.text, work.num_kept, is_begun = "", 0, False
             work.end = self.calls.seconds
             if granted is not None:
-                self._budget.refund(granted - work.num_tokens)
+                self._budget.refund(granted - work.num_kept)
             self._news.set()
 
-    async def _call(self, work: SlotWork, granted: int | None) -> None:
+    def _more(self, work: SlotWork, granted: int) -> int:
+        """Return the tokens with which a text that was cut is continued, once; 0: it is not."""
+        is_free = work.slot.constraint is None and work.slot.until is None
+        if work.finish_reason != "length" or work.is_continued or not is_free:
+            return 0
+        work.is_continued = True
+        num_open = sum(1 for other in self.works if other.start is None)
+        return self._budget.grant(max(granted // 2, MIN_TOKENS), num_open + 1)
+
+    async def _call(self, work: SlotWork, granted: int | None, *, is_begun: bool) -> None:
         messages, overlap = work.slot.messages, None
-        if work.num_sent:  # what was read stays
+        if work.num_sent or is_begun:  # what was read stays
             overlap = Overlap(work.text)
             messages = continue_messages(messages, overlap.shown)
         else:
-            work.text = ""
-        if granted is not None and (granted := granted - work.num_tokens) < 1:
+            work.text, work.num_kept = "", 0
+        work.is_near_end = False
+        if granted is not None and (granted := granted - work.num_kept) < 1:
             raise BackendError("there are no tokens left for it")
         await self.calls.cool_down()
         request = replace(
@@ -202,16 +230,21 @@ class SlotsAnswer:
             async with aclosing(self.calls.count(self._call_next(request))) as events:
                 async for event in events:
                     if isinstance(event, Finished):
-                        num_pieces = event.response.usage.completion_tokens or num_pieces
                         work.finish_reason = event.response.finish_reason
+                        if granted is not None and work.finish_reason == "length":
+                            num_pieces = max(num_pieces, granted)  # where nobody says how many
+                        num_pieces = event.response.usage.completion_tokens or num_pieces
                         work.enforced = event.response.enforced
                     elif isinstance(event, TextDelta):  # pyright: ignore[reportUnnecessaryIsInstance]
                         num_pieces += 1
+                        if granted is not None and granted - num_pieces <= NEAR:
+                            work.is_near_end = not work.is_last
                         text = thoughts.feed(event.text) if thoughts else event.text
                         work.text += overlap.feed(text) if overlap else text
                         self._news.set()
         finally:
             work.num_tokens += num_pieces
+            work.num_kept += num_pieces
             if thoughts is not None and (text := thoughts.flush()):
                 work.text += overlap.feed(text) if overlap else text
             if overlap is not None:

@@ -15,8 +15,10 @@ class Work:
     """A part's calls and their outcome; times are seconds since the request began.
 
     ``calls`` is the engine that writes it, and ``covers`` the other parts that are in the same
-    text. ``flaw`` says what is wrong with the text in the end ("" for nothing): it is "empty", a
-    "refusal", or "repeats part 2".
+    text. Of the answer's limit, ``num_frame`` tokens are held for what stands around the text and
+    ``num_granted`` for the text, of which ``num_kept`` are written; ``num_tokens`` are those of all
+    its calls. ``flaw`` says what is wrong with the text in the end ("" for nothing): it is
+    "empty", a "refusal", or "repeats part 2".
     """
 
     node: Node
@@ -25,7 +27,10 @@ class Work:
     end: float | None = None
     covers: tuple[int, ...] = ()
     num_retries: int = 0
+    is_given: bool = False
+    num_frame: int = 0
     num_granted: int = 0
+    num_kept: int = 0
     num_tokens: int = 0
     is_continued: bool = False
     is_small: bool = False

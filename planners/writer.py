@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from ..middleware.errors import BackendError, DeadlineExceeded, HeadraceError
 from ..middleware.types import Finished, Message, Response
-from .budget import MIN_TOKENS, Budget, wanted_tokens
+from .budget import MIN_TOKENS, PART_TOKENS, Budget, wanted_tokens
 from .calibration import Calibration, num_tokens
 from .calls import Calls
+from .endings import NEAR
 from .join import Join
 from .overlap import Overlap
 from .prompts import continue_messages
@@ -20,6 +21,8 @@ from .work import Work
 
 Ask = Callable[[str], tuple[Message, ...]]
 
+_MOST_CHARACTERS = 6  # of a token, where pieces are more than one
+_LEAST = 8  # tokens of a text; with less it is not begun
 _CUT = 1.3  # how much longer a cut text is taken to be
 _REASONS = {
     "empty": "Write full sentences, not only the title.",
@@ -61,18 +64,13 @@ class Writer:
     ) -> None:
         """Write a part; ``ask`` makes its messages from the reason for another try ("" at first).
 
-        ``num_open`` counts the parts that were not given tokens yet. An engine's failure is kept
-        in ``work.error``; DeadlineExceeded is raised.
+        ``num_open`` counts the other parts that were not given tokens yet. An engine's failure is
+        kept in ``work.error``; DeadlineExceeded is raised.
         """
         id, most = work.node.id, work.num_retries + retries
-        factor, slack = self.lengths.factor(self.kind), self.lengths.slack(self.kind)
-        wanted = wanted_tokens(work.node.length, factor, slack)
-        left = self.budget.grant(wanted, num_open())
-        work.num_granted += left
+        left = self._begin(work, num_open)
         work.error, work.flaw = None, ""
-        if not left:
-            work.finish_reason = "length"
-        is_begun = self.join.written(id) and not self.join.reset(id)
+        is_begun = self.join.written(id) and not self.forget(work)
         messages = self._go_on(work, ask) if is_begun else ask("")
         while left:
             try:
@@ -84,30 +82,73 @@ class Writer:
                 if not (is_passing or work.is_small) or not self._may_retry(work, most):
                     work.error = error
                     break
-                is_kept = not self.join.reset(id)
-                messages = self._go_on(work, ask) if is_kept else ask("")
-                left = max(work.num_granted - work.num_tokens, MIN_TOKENS) if is_kept else left
+                messages = ask("") if self.forget(work) else self._go_on(work, ask)
+                left = self._rest(work, num_open)
                 continue
             work.finish_reason = response.finish_reason
             work.flaw = self._flaw(work)
             if work.flaw and self._may_retry(work, most):
                 reason = self._reason(work)
-                is_kept = not self.join.reset(id)
-                messages = self._go_on(work, ask) if is_kept else ask(reason)
-                left = max(work.num_granted - work.num_tokens, MIN_TOKENS)
+                messages = ask(reason) if self.forget(work) else self._go_on(work, ask)
+                left = self._rest(work, num_open)
             elif response.finish_reason == "length" and not work.is_continued:
-                left = self.budget.grant(max(work.num_granted // 2, MIN_TOKENS), num_open() + 1)
                 work.is_continued = True
-                work.num_granted += left
-                messages = self._go_on(work, ask)
+                wanted = max(work.num_granted // 2, MIN_TOKENS)
+                left = self._grant_more(work, wanted, num_open)
+                if left:
+                    messages = self._go_on(work, ask)
             else:
                 break
-        self.budget.refund(work.num_granted - work.num_tokens)
-        work.num_granted = min(work.num_granted, max(work.num_tokens, 1))
         work.flaw = self._flaw(work)
         if work.flaw.startswith("repeats"):
-            self.join.reset(id)  # said twice is worse than not said here
+            self.forget(work)  # said twice is worse than not said here
+        self._settle(work)
+        if not left and work.error is None:
+            work.finish_reason = "length"
         self._observe(work)
+
+    def forget(self, work: Work) -> bool:
+        """Forget what is written of a part and can be written again; False if some was sent."""
+        if not self.join.reset(work.node.id):
+            return False
+        work.num_kept = 0
+        return True
+
+    def _begin(self, work: Work, num_open: Callable[[], int]) -> int:
+        """Return the tokens for a part's first call, with room around its text kept apart."""
+        factor, slack = self.lengths.factor(self.kind), self.lengths.slack(self.kind)
+        wanted = wanted_tokens(work.node.length, factor, slack)
+        work.is_given = True
+        frame = 0 if work.num_frame else self.join.num_frame_tokens(work.node.id)
+        granted = self.budget.grant(wanted + frame, num_open() + 1)
+        if granted < frame + _LEAST:
+            self.budget.refund(granted)
+            return 0
+        work.num_frame += frame
+        work.num_granted += granted - frame
+        return granted - frame
+
+    def _rest(self, work: Work, num_open: Callable[[], int]) -> int:
+        """Return the tokens that a part still may write, 0 where there are none."""
+        left = work.num_granted - work.num_kept
+        if left < MIN_TOKENS:
+            left += self._grant_more(work, MIN_TOKENS - left, num_open)
+        return max(left, 0)
+
+    def _grant_more(self, work: Work, wanted: int, num_open: Callable[[], int]) -> int:
+        """Return up to so many tokens that nobody else needs."""
+        others = num_open()
+        more = self.budget.grant(wanted, others + 1, kept=PART_TOKENS * others)
+        work.num_granted += more
+        return more
+
+    def _settle(self, work: Work) -> None:
+        """Give back what the part did not need."""
+        self.budget.refund(work.num_granted - work.num_kept)
+        work.num_granted = work.num_kept
+        if self.join.is_blank(work.node.id) and not self.join.is_sent(work.node.id):
+            self.budget.refund(work.num_frame)
+            work.num_frame = 0
 
     def _observe(self, work: Work) -> None:
         """Learn from a text's length; one that we have cut would have been longer."""
@@ -121,27 +162,37 @@ class Writer:
     async def _call(self, work: Work, messages: tuple[Message, ...], max_tokens: int) -> Response:
         id = work.node.id
         overlap, thoughts = self._overlaps.pop(id, None), Thoughts()
-        num_pieces, is_broken = 0, True
+        num_pieces, size, is_broken = 0, 0, True
+        self.join.approach(id, is_near_end=False)
         async with aclosing(work.calls.stream(messages, max_tokens)) as events:
             try:
                 async for event in events:
                     if isinstance(event, Finished):
-                        num_pieces = event.response.usage.completion_tokens or num_pieces
+                        said = event.response.usage.completion_tokens
                         is_broken = event.response.finish_reason == "length"
+                        num_pieces = said or (max_tokens if is_broken else num_pieces)
                         return event.response
                     if not num_pieces:
                         self.began()
-                    num_pieces += 1
+                    num_pieces = max(num_pieces + 1, round(size / _MOST_CHARACTERS))
+                    size += len(event.text)
+                    if max_tokens - num_pieces <= NEAR and not self._is_last(work):
+                        self.join.approach(id, is_near_end=True)
                     text = thoughts.feed(event.text)
                     text = overlap.feed(text) if overlap is not None else text
                     self.send(self.join.feed(id, text))
             finally:
                 work.num_tokens += num_pieces
+                work.num_kept += num_pieces
                 text = thoughts.flush()
                 if overlap is not None:
                     text = overlap.feed(text) + overlap.flush(is_broken=is_broken)
                 self.send(self.join.feed(id, text))
         raise BackendError("the engine's stream ended before the answer did", retryable=True)
+
+    def _is_last(self, work: Work) -> bool:
+        """Whether no other part stands behind it, as far as the plan is known."""
+        return work.node.id == self.num_parts() or bool(work.covers)
 
     def _flaw(self, work: Work) -> str:
         """Return what is wrong with the text, as far as it can still be changed."""

@@ -183,10 +183,12 @@ def test_parts_get_the_sampling_options_of_the_request() -> None:
 
 @pytest.mark.parametrize("limit", [150, 200, 333, 1000])
 def test_all_parts_together_keep_max_tokens(limit: int) -> None:
-    engine = make(THREE, {i: words(900) for i in (1, 2, 3)})
+    texts = {i: " ".join(f"n{i}w{k}" for k in range(900)) for i in (1, 2, 3)}
+    engine = make(THREE, texts)
     request = Request.of(LIST, sampling=Sampling(max_tokens=limit))
     _, response = answer(engine, Plan(), request)
     assert sum(r.num_tokens for i in (1, 2, 3) for r in calls_of(engine, i)) <= limit
+    assert min(limit, 400) / 2 < len(response.text.split()) <= limit
     assert response.finish_reason == "length"
 
 

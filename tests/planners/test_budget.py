@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.planners import fitting_nodes
-from headrace.planners.budget import MIN_TOKENS, Budget, wanted_tokens
+from headrace.planners.budget import MIN_DIVIDED, PART_TOKENS, Budget, wanted_tokens
 
 
 def test_a_part_gets_room_above_its_prediction() -> None:
@@ -30,5 +30,14 @@ def test_what_is_not_used_can_be_granted_again() -> None:
 
 def test_only_parts_of_a_useful_size_count() -> None:
     assert fitting_nodes(None, 8) == 8
-    assert fitting_nodes(MIN_TOKENS * 3, 8) == 3
-    assert fitting_nodes(10, 8) == 0
+    assert fitting_nodes(PART_TOKENS * 3, 8) == 3
+    assert fitting_nodes(MIN_DIVIDED - 1, 8) == fitting_nodes(10, 8) == 0
+
+
+def test_what_is_kept_for_others_is_not_granted() -> None:
+    budget = Budget(100)
+    assert budget.grant(500, 1, kept=80) == 20
+    assert budget.grant(500, 1, kept=81) == 0
+    assert not budget.take(81)
+    assert budget.take(80)
+    assert budget.grant(1, 1) == 0

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.planners import Node
-from headrace.planners.join import Join, closing_fence, without_title
+from headrace.planners.fences import closing_fence
+from headrace.planners.join import Join, without_title
 
 
 def joined(*texts: str, titles: tuple[str, ...] = ("Alpha", "Beta", "Gamma")) -> str:

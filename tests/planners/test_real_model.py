@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Any, Literal
 
 import pytest
+from engine import collect
 
 from headrace import template
 from headrace.backends import make_backend
@@ -68,3 +70,31 @@ async def test_a_list_of_words_is_mapped(dispatcher: Dispatcher) -> None:
     assert len(lines) == 3
     assert all(len(line) > 3 for line in lines)
     assert last.response.usage.num_calls == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "limit"),
+    [("skeleton", 60), ("skeleton", 200), ("graph", 130), ("sot", 130), ("template", 160)],
+)
+async def test_what_is_read_keeps_the_limit_in_the_models_own_tokens(
+    dispatcher: Dispatcher, strategy: Literal["skeleton", "graph", "sot", "template"], limit: int
+) -> None:
+    from transformers import AutoTokenizer
+
+    name = (await dispatcher.backend.capabilities()).tokenizer
+    assert name is not None
+    tokenizer: Any = AutoTokenizer.from_pretrained(name)  # pyright: ignore
+    outline = ("How it helps the heart", "Costs", "Sleep") if strategy == "template" else ()
+    stage = Plan(strategy, max_nodes=4, outline=outline, when="always")
+    sampling = Sampling(max_tokens=limit, temperature=0)
+    request = Request.of("What are the benefits of regular exercise?", sampling=sampling)
+    response = await collect(stage(request, dispatcher))
+    tokens: list[int] = tokenizer(response.text)["input_ids"]
+    assert len(tokens) <= limit, response.text
+    row = response.report.stage("plan")
+    assert row is not None
+    if limit == 60:
+        assert row.decision.startswith("no plan"), row
+    elif strategy != "template" and row.decision.startswith("wrote"):
+        assert row.details["plan_tokens"] > 0
