@@ -1,12 +1,13 @@
 """Prompt tokens that a real engine reads when prompts share a beginning, by the order they go in.
 
     python benchmarks/dispatch_prefix.py --data DIR [--engines process,llama] [--documents 8]
+        [--come mixed,sorted] [--orders "as they come,default"]
 
 DIR holds SQuAD. Five questions to each of several documents of about 400 words are given to the
-dispatcher at once, one document after the other in turn, so that neighbours never share a
-document. "read" is what the engine computed of the prompts: for llama-server by its own
-``/metrics``, in this process by the usage of the answers. Each row has a fresh engine. "least" is
-every document and every question once.
+dispatcher at once: mixed, one document after the other in turn, so that neighbours never share a
+document, or sorted by document. "read" is what the engine computed of the prompts: for llama-server
+by its own ``/metrics``, in this process by the usage of the answers. Each row has a fresh engine.
+"least" is every document and every question once.
 
 - as they come: ``Order(shared_prefix=None)``
 - next to each other: ``Order(leader=False)``
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import re
 import time
 import urllib.request
@@ -98,28 +100,35 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--engines", default="process,llama")
     parser.add_argument("--documents", type=int, default=8)
+    parser.add_argument("--come", default="mixed,sorted")
+    parser.add_argument("--orders", default=",".join(ORDERS))
     options = parser.parse_args()
     by_document = prompts(options.data, options.documents)
-    asked = [request for group in zip(*by_document, strict=True) for request in group]
+    come = {
+        "mixed": [request for group in zip(*by_document, strict=True) for request in group],
+        "sorted": [request for group in by_document for request in group],
+    }
+    asked = come["mixed"]
     count = make_counter("smollm2").count
     least = sum(count(group[0].messages[0].text) for group in by_document) + sum(
         count(request.messages[1].text) for request in asked
     )
     print(f"{len(asked)} requests, {len(by_document)} documents, {SLOTS} rows; least {least:,}\n")
-    print("| engine | order | prompt tokens | read | seconds |")
-    print("|---|---|---|---|---|")
-    for name in options.engines.split(","):
-        for order, rule in ORDERS.items():
-            with engine(name) as (backend, metrics):
-                before = metered(metrics) if metrics else 0
-                started = time.perf_counter()
-                found = asyncio.run(answers(backend, rule, asked))
-                seconds = time.perf_counter() - started
-                sent = sum(response.usage.prompt_tokens for response in found)
-                read = sent - sum(response.usage.cached_tokens for response in found)
-                if metrics:
-                    read = metered(metrics) - before
-            print(f"| {name} | {order} | {sent:,} | {read:,} | {seconds:.1f} |", flush=True)
+    print("| engine | they come | order | prompt tokens | read | seconds |")
+    print("|---|---|---|---|---|---|")
+    for name, how, order in itertools.product(
+        options.engines.split(","), options.come.split(","), options.orders.split(",")
+    ):
+        with engine(name) as (backend, metrics):
+            before = metered(metrics) if metrics else 0
+            started = time.perf_counter()
+            found = asyncio.run(answers(backend, ORDERS[order], come[how]))
+            seconds = time.perf_counter() - started
+            sent = sum(response.usage.prompt_tokens for response in found)
+            read = sent - sum(response.usage.cached_tokens for response in found)
+            if metrics:
+                read = metered(metrics) - before
+        print(f"| {name} | {how} | {order} | {sent:,} | {read:,} | {seconds:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
