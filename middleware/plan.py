@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from ..backends.base import Backend
 from ..planners import PlannedAnswer, fitting_nodes
+from ..planners.calibration import num_tokens
 from ..planners.deciding import DecidingWords, Opening
-from ..planners.gate import Gate, When
+from ..planners.gate import MIN_GAIN, Gate, When
 from ..planners.known import KnownEngine
 from ..planners.outline import OutlineWords
 from ..planners.predictor import Forecast
 from ..planners.prompts import PLAIN_WORDS, PlainWords, Wording
+from ..planners.prospect import AGAIN, Prospect, prospect
 from ..planners.small import Small
 from ..planners.speed import StepCost
 from .cost.predict import Predictor
@@ -52,13 +54,15 @@ class Plan:
     ``max_nodes`` is the most parts of a planned answer (the tail of a longer plan is merged) and
     ``width`` how many parts may be written at a time. An ``outline`` is used by ``auto`` too.
 
-    With ``when="pays"`` the parts of a plan are written at the same time only if that is predicted
-    to be 1.15 times as fast; else one call writes them all, with the plan before it. The prediction
-    begins with ``cost`` (``cost.predictor_of``; None: the proportions of an 8B model on an A100)
-    and is corrected by every answer that passes. "always" divides every plan; ``map`` and
-    ``template`` divide when they are asked for by name. With ``race`` a plain
-    answer is begun beside the planner and taken where planning does not pay: nothing is lost then
-    but the tokens of a call that is given up. ``seams`` adds sentences between parts that one more
+    With ``when="pays"`` a plan is asked for only where the whole of it, from the planner's call on,
+    is expected to be 1.15 times as fast as a plain answer, by what plans have come to at this
+    engine; its parts are written at the same time only if that is predicted to be 1.15 times as
+    fast; else one call writes them all, with the plan before it. The prediction begins with
+    ``cost`` (``cost.predictor_of``; None: the proportions of an 8B model on an A100) and is
+    corrected by every answer that passes. "always" divides every plan; ``map`` and ``template``
+    divide when they are asked for by name. With ``race`` a plain answer is begun beside the planner
+    and taken where planning does not pay: nothing is lost then but the tokens of a call that is
+    given up. ``seams`` adds sentences between parts that one more
     short call writes; ``small`` is a second, faster engine for parts that a ``graph`` calls easy.
     A Backend given as ``small`` is the stage's own: it gets a dispatcher, and closing the pipeline
     (or ``aclose``) frees both; a Dispatcher or any other handler is left to who made it.
@@ -120,6 +124,9 @@ class Plan:
                     found = plain_events(request, call_next, row)
                 else:
                     found = slots_events(choice, request, call_next, width, guess)
+            case "plan" | "decide" if why := self._expects_nothing(choice, request):
+                row = StageReport("plan", f"no plan: {why}", details=said(choice))
+                found = plain_events(request, self.known.watch(call_next), row)
             case "outline" | "plan":
                 found = self._planned(choice, request, call_next)
             case "decide":
@@ -135,6 +142,31 @@ class Plan:
         """
         is_asked = choice.how in ("slots", "sot") and choice.strategy != "auto"
         return "" if is_asked else Gate(self.when).refuses(guess)
+
+    def _expects_nothing(self, choice: Choice, request: Request) -> str:
+        """Return why not even a plan is asked for, "" where one may pay."""
+        if self.when == "always":
+            return ""
+        found = self.prospect(choice, request)
+        if found.gain >= MIN_GAIN:
+            return ""
+        habits = self.known.habits[kind_of(choice)]
+        habits.num_refused += 1
+        return "" if habits.num_refused % AGAIN == 0 else f"{found}, less than {MIN_GAIN:g}"
+
+    def prospect(self, choice: Choice, request: Request) -> Prospect:
+        """Return what planning this request is expected to gain; no call is made."""
+        inline = request.with_documents_inline()
+        prompt = num_tokens("".join(message.text for message in inline.messages))
+        return prospect(
+            self.known.cost,
+            self.known.habits[kind_of(choice)],
+            prompt=prompt,
+            shared=self.known.shared(prompt),
+            max_tokens=request.sampling.max_tokens,
+            most=self._max_nodes(choice, request),
+            width=self.width,
+        )
 
     async def _planned(
         self, choice: Choice, request: Request, call_next: Handler
@@ -204,6 +236,11 @@ class Plan:
         )
 
 
+def kind_of(choice: Choice) -> str:
+    """Return under which name an engine's plans are learnt."""
+    return "decide" if choice.how == "decide" else choice.mode
+
+
 async def _written(
     answer: PlannedAnswer, choice: Choice, request: Request, call_next: Handler
 ) -> AsyncGenerator[Event, None]:
@@ -211,6 +248,7 @@ async def _written(
     async with aclosing(answer.stream()) as pieces:
         async for piece in pieces:
             yield TextDelta(piece)
+    answer.learn(kind_of(choice))
     decision = f"no plan: {answer.unusable}" if answer.unusable else planned_decision(answer)
     details = said(choice) | planned_facts(answer)
     row = StageReport("plan", decision, answer.calls.seconds, details=details)

@@ -123,7 +123,8 @@ def forecast_of(
     now = Situation(
         known.cost,
         prompt,
-        prompt if known.has_prefix_cache else 0,
+        known.cached(prompt),
+        known.shared(prompt),
         rows=known.num_rows,
         context=known.context,
     )

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from ..middleware.types import Event, Finished, Handler, Request, Response, TextDelta
+from ..middleware.types import Event, Finished, Handler, Message, Request, Response, TextDelta
 from .calibration import Calibration, num_tokens
+from .prospect import Habits
 from .speed import Speed, StepCost
 
 _SEGMENT = 8  # pieces of a stream whose time is one observation
 _MIN_SEGMENT = 4
 _CROWD = 16  # calls; from here on somebody's prompt is read in every segment
+_LEAST_COMMON = 0.3  # of a prompt; less says little of the cache
+_NEW = 0.2  # weight of a new observation of what the cache shares
 
 
-@dataclass(slots=True)
+def common(messages: Sequence[Message], others: Sequence[Message]) -> float:
+    """Return which share of a prompt's characters are messages that another begins with, too."""
+    sizes = [len(message.text) for message in messages]
+    number = 0
+    while number < min(len(messages), len(others)) and messages[number] == others[number]:
+        number += 1
+    return sum(sizes[:number]) / max(sum(sizes), 1)
+
+
+@dataclass(slots=True, eq=False)
 class _Call:
     """A call under way; ``prompt`` and ``together`` are estimated tokens.
 
-    ``together`` are the prompts of all calls that waited for their first token while this one did.
+    ``together`` are the prompts of all calls that waited for their first token while this one did,
+    ``common`` is the share of the prompt that a call under way at the beginning had, too.
     """
 
+    messages: tuple[Message, ...]
+    common: float
     prompt: int
     started: float
     together: int
@@ -35,7 +51,7 @@ class _Call:
 
 
 class KnownEngine:
-    """An engine's speed, load and lengths; keep one an engine, for as long as it lives.
+    """An engine's speed, load, lengths and plans; keep one an engine, for as long as it lives.
 
     ``cost`` is what is known before the first answer (``headrace.middleware.plan_engine`` makes it
     from a device and a model); None is the prior of ``StepCost``. ``has_prefix_cache`` is None
@@ -48,11 +64,14 @@ class KnownEngine:
     ) -> None:
         self.speed = Speed(cost)
         self.lengths = Calibration()
+        self.habits: defaultdict[str, Habits] = defaultdict(Habits)
         self.has_prefix_cache = has_prefix_cache
         self.num_open = 0
         self.num_rows = 0
         self.context = 0
         self.is_known = cost is not None
+        self._open: list[_Call] = []
+        self._shared: float | None = None
         self._prompts = 0  # tokens of all prompts so far
         self._pending = 0  # and of those whose first token has not come
         self._num_firsts = 0
@@ -64,6 +83,18 @@ class KnownEngine:
         """The costs of its steps as they are known now."""
         return self.speed.cost
 
+    def cached(self, prompt: int) -> int:
+        """Return how many of ``prompt`` tokens, read once, a call alone does not read again."""
+        return prompt if self.has_prefix_cache else 0
+
+    def shared(self, prompt: int) -> int:
+        """Return how many of them a call does not read again that runs beside others with them.
+
+        An engine with a cache a row (llama.cpp's slots) reads them again for each. Learnt from what
+        such calls report; before the first of them, what ``cached`` returns.
+        """
+        return self.cached(prompt) if self._shared is None else round(prompt * self._shared)
+
     def watch(self, call_next: Handler) -> Handler:
         """Return a handler that does the same and learns from it.
 
@@ -74,7 +105,14 @@ class KnownEngine:
         async def handle(request: Request) -> AsyncGenerator[Event, None]:
             loop = asyncio.get_running_loop()
             prompt = max(sum(num_tokens(m.text) for m in request.messages), 1)
-            call = _Call(prompt, loop.time(), self._pending - self._prompts)
+            call = _Call(
+                request.messages,
+                max((common(request.messages, o.messages) for o in self._open), default=0.0),
+                prompt,
+                loop.time(),
+                self._pending - self._prompts,
+            )
+            self._open.append(call)
             self._prompts += prompt
             self._pending += prompt
             self.num_open += 1
@@ -90,6 +128,7 @@ class KnownEngine:
             finally:
                 self._advance(loop.time())
                 self.num_open -= 1
+                self._open.remove(call)
                 if call.num_pieces:
                     self.num_rows -= 1
                     self.context -= call.prompt + call.num_pieces
@@ -141,6 +180,10 @@ class KnownEngine:
         usage = response.usage
         if usage.cached_tokens:
             self.has_prefix_cache = True
+        if call.common > _LEAST_COMMON and usage.prompt_tokens:
+            share = min(usage.cached_tokens / (call.common * usage.prompt_tokens), 1.0)
+            before = share if self._shared is None else self._shared
+            self._shared = before + _NEW * (share - before)
         row = response.report.stage("dispatch")
         waited = row.details.get("queue_seconds") if row is not None else None
         new = max((usage.prompt_tokens or call.prompt) - usage.cached_tokens, 0)

@@ -56,7 +56,8 @@ class Outlook:
         return Situation(
             engine.cost,
             prompt,
-            prompt if engine.has_prefix_cache else 0,
+            engine.cached(prompt),
+            engine.shared(prompt),
             engine.lengths.factor(self.kind),
             limit / max(num_parts, 1) if limit is not None else float("inf"),
             {id: num_tokens(text) for id, text in written.items()},

@@ -55,8 +55,9 @@ class Forecast:
 class Situation:
     """What a forecast starts from.
 
-    ``prompt`` are the tokens that all calls begin with and ``cached`` those of them that no call
-    reads again. ``factor`` is actual over planned length, ``limit`` the most tokens of a part.
+    ``prompt`` are the tokens that all calls begin with, ``cached`` those of them that a call alone
+    does not read again, and ``shared`` those that one beside others does not. ``factor`` is actual
+    over planned length, ``limit`` the most tokens of a part.
     ``written`` are the tokens of running parts so far. ``rows`` and ``context`` are the load that
     others put on the engine.
     """
@@ -64,6 +65,7 @@ class Situation:
     cost: StepCost = field(default_factory=StepCost)
     prompt: int = 0
     cached: int = 0
+    shared: int = 0
     factor: float = 1.0
     limit: float = float("inf")
     written: Mapping[int, int] = field(default_factory=dict[int, int])
@@ -78,10 +80,11 @@ class Situation:
         """Return the tokens that a running or waiting part still has to get."""
         return max(self.length(node) - self.written.get(node.id, 0), 1)
 
-    def new_tokens(self, node: Node, lengths: Mapping[int, int]) -> int:
+    def new_tokens(self, node: Node, lengths: Mapping[int, int], *, is_alone: bool = False) -> int:
         """Return the prompt tokens that a part's call has to read."""
         needed = sum(lengths.get(id, 0) for id in node.needs)
-        return self.prompt - self.cached + NODE_TOKENS + needed
+        known = self.cached if is_alone else self.shared
+        return self.prompt - known + NODE_TOKENS + needed
 
 
 def forecast(
@@ -135,12 +138,12 @@ def simulate(schedule: Schedule, now: Situation) -> list[Span]:
             context[node.id] = now.prompt + now.written.get(node.id, 0)
     while True:
         for node in schedule.take(schedule.head):
-            new = now.new_tokens(node, lengths)
+            new = now.new_tokens(node, lengths, is_alone=not left)
             starts[node.id] = clock
             begins[node.id] = clock + cost.call
             clock += cost.prefill * new
             left[node.id] = lengths[node.id]
-            context[node.id] = now.cached + new
+            context[node.id] = now.prompt + NODE_TOKENS
         if not left:
             return spans
         active = [id for id in left if begins[id] <= clock]

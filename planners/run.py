@@ -23,6 +23,7 @@ from ..middleware.types import (
     TextDelta,
     Usage,
 )
+from .calibration import num_tokens
 from .gate import Gate
 from .graph import Plan
 from .known import KnownEngine
@@ -153,6 +154,20 @@ class PlannedAnswer:
     def missing(self) -> list[int]:
         """Ids of the parts that failed, were not started, or have no text."""
         return [] if self.is_plain else self.sections.missing
+
+    def learn(self, kind: str) -> None:
+        """Keep what this plan came to, once the stream has ended, for the next request's prospect.
+
+        Nothing is learnt where there was no planner's call or it failed, or a plain answer was
+        faster: nobody knows then what the parts would have been.
+        """
+        if self._given is not None or self.plan_error is not None or self.is_plain:
+            return
+        plan_tokens = self.plan_tokens or num_tokens(self._parser.text)
+        parts = 0 if self.unusable else len(self.plan.nodes)
+        if plan_tokens:
+            written = sum(work.num_tokens for work in self.works)
+            self.sections.engine.habits[kind].observe(plan_tokens, written, parts)
 
     async def stream(self) -> AsyncGenerator[str, None]:
         """Yield the answer's text in the order of the plan.

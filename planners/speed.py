@@ -15,7 +15,8 @@ from dataclasses import dataclass, fields
 
 from ..middleware.errors import InvalidRequest
 
-KEPT = 200  # steps; older ones are forgotten
+KEPT = 200  # steps of one row, and as many of several; older ones are forgotten
+_SEVERAL = 1.5  # rows; what a batch costs stays known while calls come one at a time
 _ODD = 30.0, 8.0  # so many times above or below what is expected is left out, first and then
 _LEAST = 1e-3  # of the prior's own step: a step is never free
 _RIDGE = 0.05  # the prior weighs as much as a twentieth of an observation
@@ -75,7 +76,8 @@ class Speed:
 
     def __init__(self, prior: StepCost | None = None) -> None:
         self.prior = prior or StepCost()
-        self._steps: deque[tuple[Sequence[float], float]] = deque(maxlen=KEPT)
+        self._alone: deque[tuple[Sequence[float], float]] = deque(maxlen=KEPT)
+        self._together: deque[tuple[Sequence[float], float]] = deque(maxlen=KEPT)
         self._firsts: deque[tuple[Sequence[float], float]] = deque(maxlen=KEPT)
         self._lock = threading.Lock()
         self._cost: StepCost | None = self.prior
@@ -83,11 +85,12 @@ class Speed:
     @property
     def num_steps(self) -> int:
         """How many observations of steps it is made of."""
-        return len(self._steps)
+        return len(self._alone) + len(self._together)
 
     def observe_step(self, rows: float, context: float, seconds: float) -> None:
         """Take the time of a step with so many rows and tokens in all of them."""
-        self._take(self._steps, (1.0, rows, context), seconds)
+        seen = self._alone if rows < _SEVERAL else self._together
+        self._take(seen, (1.0, rows, context), seconds)
 
     def observe_first(self, new_tokens: int, seconds: float) -> None:
         """Take the time from a call to its first token; what waited in a queue does not count."""
@@ -99,7 +102,8 @@ class Speed:
         with self._lock:
             if self._cost is None:
                 prior = self.prior
-                scale, steps = fit((prior.step, prior.row, prior.context), self._steps)
+                seen = [*self._alone, *self._together]
+                scale, steps = fit((prior.step, prior.row, prior.context), seen)
                 _, first = fit((prior.call * scale, prior.prefill * scale), self._firsts)
                 call, prefill = first
                 fixed, row, context = steps

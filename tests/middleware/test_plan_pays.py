@@ -13,6 +13,7 @@ from headrace.middleware.cost import Predictor, Roofline, hardware, shape_of
 from headrace.middleware.errors import BackendError, InvalidRequest
 from headrace.middleware.plan import Plan
 from headrace.middleware.types import Event, Finished, Request, Response, TextDelta
+from headrace.planners.prospect import AGAIN
 from headrace.planners.speed import StepCost
 
 LIST = "What are the benefits of regular exercise?"
@@ -52,6 +53,12 @@ def details(response: Response) -> dict[str, Any]:
     row = response.report.stage("plan")
     assert row is not None
     return dict(row.details)
+
+
+def decision(response: Response) -> str:
+    row = response.report.stage("plan")
+    assert row is not None
+    return row.decision
 
 
 def test_a_chain_is_written_by_one_call_that_keeps_the_plan() -> None:
@@ -102,14 +109,53 @@ def test_an_engine_without_a_batch_is_known_after_one_answer() -> None:
     assert details(answer(first, stage)[1])["decision"] == "parallel"
     second = SimulatedEngine(planned(LONG, texts), cost=cost)
     _, response = answer(second, stage)
-    assert details(response)["decision"] == "one call"
-    assert "gain" in details(response)["decision_why"]
+    assert len(second.log) == 1
+    assert decision(response).startswith("no plan: a gain of ")
+    assert decision(response).endswith("is expected after one plan, less than 1.15")
 
 
 def test_costs_that_were_given_decide_the_first_answer() -> None:
     engine = SimulatedEngine(planned(FLAT))
     stage = Plan("graph", cost=StepCost(step=0.001, row=0.030))
-    assert details(answer(engine, stage)[1])["decision"] == "one call"
+    assert "is expected, less than 1.15" in decision(answer(engine, stage)[1])
+    assert len(engine.log) == 1
+
+
+def test_plans_of_no_use_are_given_up() -> None:
+    stage, calls = Plan("skeleton"), []
+    for _ in range(8):
+        engine = SimulatedEngine(planned(words(150), plain=words(100)))
+        _, response = answer(engine, stage)
+        assert response.text == words(100)
+        calls.append(len(engine.log))
+    assert calls == sorted(calls, reverse=True)
+    assert (calls[0], calls[4]) == (2, 1)
+    assert decision(response).startswith("no plan: a gain of ")
+
+
+def test_a_plan_as_long_as_its_answer_is_not_asked_for_twice() -> None:
+    stage = Plan("graph")
+    texts = {i: words(4, f"n{i}x") for i in range(1, 5)}
+    found = [decision(answer(SimulatedEngine(planned(LONG, texts)), stage)[1]) for _ in range(4)]
+    assert [one.startswith("wrote") for one in found] == [True, True, False, False]
+    assert "after 2 plans, less than 1.15" in found[2]
+
+
+def test_now_and_then_a_plan_is_made_all_the_same() -> None:
+    stage = Plan("graph", cost=StepCost(step=0.001, row=0.030))
+    calls = []
+    for _ in range(AGAIN):
+        engine = SimulatedEngine(planned("Sure!"), cost=Cost(step=0.001, row=0.030))
+        answer(engine, stage)
+        calls.append(len(engine.log))
+    assert calls == [1] * (AGAIN - 1) + [2]
+
+
+def test_always_asks_for_a_plan_whatever_is_expected() -> None:
+    stage = Plan("graph", when="always", cost=StepCost(step=0.001, row=0.030))
+    engine = SimulatedEngine(planned(FLAT))
+    answer(engine, stage)
+    assert len(engine.log) == 1 + 4
 
 
 def test_a_roofline_gives_the_costs() -> None:

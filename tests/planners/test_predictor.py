@@ -71,8 +71,10 @@ def test_an_engine_without_a_batch_gains_nothing() -> None:
 def test_prompts_that_are_read_again_cost_time() -> None:
     cost = StepCost(step=0.01, row=0, context=0, prefill=0.001, call=0)
     cold = forecast(plan(*flat(4)), Situation(cost, prompt=1000), width=8)
-    warm = forecast(plan(*flat(4)), Situation(cost, prompt=1000, cached=1000), width=8)
+    warm = forecast(plan(*flat(4)), Situation(cost, 1000, 1000, 1000), width=8)
+    rows = forecast(plan(*flat(4)), Situation(cost, 1000, 1000), width=8)
     assert cold.parallel - warm.parallel == pytest.approx(4.0)
+    assert rows.parallel - warm.parallel == pytest.approx(3.0)  # each row but the first reads again
     assert cold.extra_prompt_tokens - warm.extra_prompt_tokens == 4000
 
 
@@ -102,7 +104,7 @@ def test_every_part_is_simulated_once_and_after_what_it_needs(
         (chain(4), Situation(), "chain"),
         (flat(4), Situation(StepCost(step=0, row=0.01)), "predicted gain"),
         (flat(8), Situation(prompt=5000), "read again"),
-        (flat(8), Situation(prompt=5000, cached=5000), ""),
+        (flat(8), Situation(prompt=5000, cached=5000, shared=5000), ""),
     ],
 )
 def test_the_gate_says_why_one_call_is_better(
