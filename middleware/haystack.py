@@ -6,7 +6,7 @@ Needs ``haystack-ai``: pip install 'headrace[haystack]'.
 # No "from __future__ import annotations": Haystack reads the types of run as they stand.
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Never
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -15,7 +15,8 @@ except ImportError as error:
         "headrace's Haystack component needs haystack-ai: pip install 'headrace[haystack]'"
     ) from error
 
-from .retrieved import Kept, Retrieved
+from .parts import no_others
+from .retrieved import Kept, Retrieved, check_items
 
 
 @component
@@ -39,7 +40,9 @@ class HeadraceCompressor:
         method: str | None = None,
         compressor: str = "auto",
         tokenizer: str | None = None,
+        **others: Never,
     ) -> None:
+        no_others(others, type(self).__init__)
         self.rate = rate
         self.target_tokens = target_tokens
         self.threshold = threshold
@@ -76,6 +79,7 @@ class HeadraceCompressor:
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document], query: str = "") -> dict[str, list[Document]]:
         """Return ``documents``: what is left of them for the query."""
+        check_items(documents, Document, "Document(content=...)")
         return {"documents": self._retrieved.shorten(query, documents, _text, _shorter)}
 
     @component.output_types(documents=list[Document])
@@ -83,6 +87,7 @@ class HeadraceCompressor:
         self, documents: list[Document], query: str = ""
     ) -> dict[str, list[Document]]:
         """Do the same without blocking the event loop."""
+        check_items(documents, Document, "Document(content=...)")
         return {"documents": await self._retrieved.ashorten(query, documents, _text, _shorter)}
 
 

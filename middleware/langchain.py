@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, cast
 
 try:
     from langchain_core.callbacks import Callbacks
@@ -24,10 +24,11 @@ except ImportError as error:
     ) from error
 
 from ..compressors.keep import check_keep
+from . import parts
 from .blocking import Loop
 from .compress import Compress
 from .errors import InvalidRequest
-from .retrieved import Kept, Retrieved
+from .retrieved import Kept, Retrieved, check_items
 from .types import Message, Request
 
 LOG = logging.getLogger("headrace.langchain")
@@ -42,8 +43,9 @@ ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
 class HeadraceRunnable(Runnable[LangChainInput, Any]):
     """Compress what goes into a model: messages or a prompt value in, the same kind out.
 
-    ``prompt | HeadraceRunnable(rate=0.5) | model``. The options are those of ``Compress``. System
-    and tool messages are never touched, nor is whatever asks something; the last user
+    ``prompt | HeadraceRunnable(rate=0.5) | model``. The options mean what they do in ``Compress``,
+    which has more; ``question`` is what all is read for, by default what the last user turn asks.
+    System and tool messages are never touched, nor is whatever asks something; the last user
     turn is cut too (``last_user="keep"`` turns that off), since that is where a RAG prompt has its
     context. Everything else of a message (ids, names, tool calls, images) stays as it is.
 
@@ -61,7 +63,9 @@ class HeadraceRunnable(Runnable[LangChainInput, Any]):
         tokenizer: str | None = None,
         keep: Sequence[str | re.Pattern[str]] = (),
         last_user: Literal["keep", "context"] = "context",
+        **others: Never,
     ) -> None:
+        parts.no_others(others, type(self))
         if not isinstance(question, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidRequest(f"question is a text, got {question!r:.60}")
         check_keep(keep)
@@ -193,6 +197,7 @@ class HeadraceCompressor(BaseDocumentCompressor):
 
         ``callbacks`` is LangChain's; nothing in here is a run of its own that they could hear of.
         """
+        check_items(documents, LangChainDocument, "Document(page_content=...)")
         return self._retrieved.shorten(query, documents, _text, _scored)
 
     async def acompress_documents(
@@ -202,6 +207,7 @@ class HeadraceCompressor(BaseDocumentCompressor):
         callbacks: Callbacks | None = None,
     ) -> Sequence[LangChainDocument]:
         """Return the documents that answer the query, shorter and best first."""
+        check_items(documents, LangChainDocument, "Document(page_content=...)")
         return await self._retrieved.ashorten(query, documents, _text, _scored)
 
 

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Never, cast
 
 try:
     from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
@@ -78,8 +78,10 @@ class HeadraceMiddleware(AgentMiddleware[Any, Any, Any]):
         json: JsonPolicy | None = None,
         fold: bool = True,
         retrieve: bool = False,
+        **others: Never,
     ) -> None:
         super().__init__()
+        parts.no_others(others, type(self))
         check_keep(keep)
         parts.one_of("retrieve", retrieve, (True, False))
         try:

@@ -16,7 +16,7 @@ except ImportError as error:
         "headrace's node postprocessor needs llama-index-core: pip install 'headrace[llamaindex]'"
     ) from error
 
-from .retrieved import Kept, Retrieved
+from .retrieved import Kept, Retrieved, check_items
 
 
 class HeadracePostprocessor(BaseNodePostprocessor):
@@ -62,11 +62,13 @@ class HeadracePostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        check_items(nodes, NodeWithScore, "NodeWithScore(node=TextNode(text=...))")
         return self._retrieved.shorten(_question(query_bundle), nodes, _text, _shorter)
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        check_items(nodes, NodeWithScore, "NodeWithScore(node=TextNode(text=...))")
         return await self._retrieved.ashorten(_question(query_bundle), nodes, _text, _shorter)
 
 

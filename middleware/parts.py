@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from ..compressors import (
@@ -20,6 +21,7 @@ from ..compressors.rerankers import Cascade
 from ..compressors.scorers.sentences import Sentences, SentenceScorer, make_sentences
 from .errors import InvalidRequest
 from .models import Kind, locate
+from .shown import nearest
 
 DEFAULT_RATE = 0.5
 
@@ -79,6 +81,15 @@ def one_of(what: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices or type(value) not in {type(choice) for choice in choices}:
         said = " or ".join(f'"{one}"' if isinstance(one, str) else repr(one) for one in choices)
         raise InvalidRequest(f"{what} is {said}, got {value!r:.60}")
+
+
+def no_others(others: Mapping[str, object], step: Callable[..., object]) -> None:
+    """Raise InvalidRequest for options that a step was given and does not have."""
+    for name in others:
+        kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        given = inspect.signature(step).parameters.items()
+        known = [own for own, one in given if one.kind in kinds and own != "self"]
+        raise InvalidRequest(f"no option {name!r:.40}; {nearest(name, known)}")
 
 
 def scorer(name: str) -> Scorer:

@@ -5,10 +5,11 @@ The steps for LangChain, LlamaIndex and Haystack translate to and from this.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from . import parts
 from .blocking import Loop
@@ -21,6 +22,8 @@ from .types import Document, Message, Request
 
 Item = TypeVar("Item")
 
+LOG = logging.getLogger("headrace.retrieved")
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -31,12 +34,23 @@ class Kept:
     score: float | None
 
 
+def check_items(items: object, kind: type, how: str) -> None:
+    """Raise InvalidRequest for what is no list of a framework's items; ``how`` makes one."""
+    if not isinstance(items, (list, tuple)):
+        raise InvalidRequest(f"a list of {kind.__name__} is taken, got {items!r:.60}")
+    for one in cast("Sequence[object]", items):
+        if not isinstance(one, kind):
+            raise InvalidRequest(f"a list of {kind.__name__} is taken, got {one!r:.60}; make {how}")
+
+
 @dataclass(frozen=True)
 class Retrieved:
     """Rank texts by ``method`` (None: leave their order), then compress them for the question.
 
     ``method`` and ``top_k`` are those of ``Rerank``, the other options those of ``Compress``;
-    without a budget texts stay whole. Raises InvalidRequest for options that make no sense.
+    without a budget texts stay whole. Where more stays than the budget, the log
+    ``headrace.retrieved`` warns of it, with the reason. Raises InvalidRequest for options that make
+    no sense.
     """
 
     top_k: int | None = None
@@ -125,5 +139,16 @@ class Retrieved:
         documents = tuple(Document(text, id=str(i)) for i, text in texts.items())
         request = Request((Message.user(question),), documents)
         for stage in self.stages:
-            request = await stage.transform(request)
+            before, request = request, await stage.transform(request)
+            if isinstance(stage, Compress):
+                _warn_of_more(stage, before, request)
         return [Kept(int(d.id or 0), d.text, d.score) for d in request.documents if d.text]
+
+
+def _warn_of_more(stage: Compress, old: Request, new: Request) -> None:
+    count = stage.engine.counter.count
+    before, after = (sum(count(one.text) for one in request.documents) for request in (old, new))
+    limit = stage.budget.limit(before)
+    if limit is not None and after > limit:
+        why = new.report.stages[-1].decision
+        LOG.warning("%d tokens stay, the budget is %d: %s", after, limit, why)

@@ -36,3 +36,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"rate": 0.5, "tokenizer": 7}, "got 7"),
 ]
 """Options that make no sense, and what must be said of them, in one line, when a step is made."""
+
+TABLE = "day,sacks,miller\n" + "\n".join(f"{day},{day * 3},Ann" for day in range(1, 40))
+"""A text that is kept whole, whatever the budget."""

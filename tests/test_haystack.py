@@ -62,6 +62,15 @@ def test_no_documents_and_no_query() -> None:
         HeadraceCompressor(method="bm25").run(documents())
 
 
+@pytest.mark.parametrize("bad", [["a"], "ab", None, [None]])
+async def test_what_is_no_list_of_documents_is_refused(bad: Any) -> None:
+    step = HeadraceCompressor(rate=0.5)
+    with pytest.raises(InvalidRequest, match=r"a list of Document is taken, got ['N]"):
+        step.run(documents=bad)
+    with pytest.raises(InvalidRequest, match=r"a list of Document is taken, got ['N]"):
+        await step.run_async(documents=bad)
+
+
 def test_it_warms_up_as_often_as_one_likes() -> None:
     step = HeadraceCompressor(rate=0.5, method="bm25", compressor="lexical")
     step.warm_up()
@@ -69,7 +78,13 @@ def test_it_warms_up_as_often_as_one_likes() -> None:
     assert step.run(documents(), QUESTION)["documents"]
 
 
-@pytest.mark.parametrize(("options", "says"), [*WRONG, ({"top_k": 3}, "needs a method")])
+MORE: list[tuple[dict[str, Any], str]] = [
+    ({"top_k": 3}, "needs a method"),
+    ({"rat": 0.5}, "no option 'rat'; did you mean 'rate'? There are rate, target_tokens"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), [*WRONG, *MORE])
 def test_wrong_options_are_said_when_it_is_made(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(says)) as raised:
         HeadraceCompressor(**options)

@@ -180,6 +180,7 @@ def test_wrong_options_of_the_compressor_are_said_when_it_is_made(
         ({"rate": 0.5, "question": 3}, "question is a text, got 3"),
         ({"rate": 0.5, "keep": "Ann"}, "list of patterns, got 'Ann'"),
         ({"rate": 0.5, "keep": 3}, "got 3"),
+        ({"rat": 0.5}, "no option 'rat'; did you mean 'rate'? There are rate, target_tokens"),
     ],
 )
 def test_wrong_options_of_the_runnable_are_said_when_it_is_made(
@@ -188,6 +189,14 @@ def test_wrong_options_of_the_runnable_are_said_when_it_is_made(
     with pytest.raises(InvalidRequest, match=re.escape(says)) as raised:
         HeadraceRunnable(**options)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("bad", [["a"], "ab", None, [None]])
+async def test_what_is_no_list_of_documents_is_refused(bad: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"a list of Document is taken, got ['N]"):
+        HeadraceCompressor(rate=0.5).compress_documents(bad, "Who?")
+    with pytest.raises(InvalidRequest, match=r"a list of Document is taken, got ['N]"):
+        await HeadraceCompressor(rate=0.5).acompress_documents(bad, "Who?")
 
 
 DOCUMENTS = [

@@ -368,6 +368,7 @@ def test_other_middleware_sees_the_same_system_message() -> None:
     [
         ({"results": 1.5}, "1.5"),
         ({"every": 0}, "every"),
+        ({"result": 0.5}, "no option 'result'; did you mean 'results'"),
         ({"turns": 0}, "turns: rate=0 leaves nothing of a message"),
         ({"turns": 2}, r"turns: rate must be in \[0, 1\], got 2"),
         ({"turns": -1}, "-1"),

@@ -20,7 +20,7 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
-from mill import DAYS, QUESTION, TEXTS, WHEELS, WHEN, WRONG
+from mill import DAYS, QUESTION, TABLE, TEXTS, WHEELS, WHEN, WRONG
 from pydantic import Field
 
 import headrace
@@ -123,6 +123,26 @@ def test_wrong_options_are_said_when_it_is_made(options: dict[str, Any], says: s
     with pytest.raises(InvalidRequest, match=re.escape(says)) as raised:
         HeadracePostprocessor(**options)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("bad", [["a"], "ab", None, [None]])
+def test_what_is_no_list_of_nodes_is_refused(bad: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"a list of NodeWithScore is taken, got ['N]"):
+        HeadracePostprocessor(rate=0.5).postprocess_nodes(bad, query_str=QUESTION)
+
+
+@pytest.mark.parametrize("budget", [{"target_tokens": 60}, {"rate": 0.1}])
+def test_a_budget_that_cannot_be_kept_is_said(
+    budget: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    step = HeadracePostprocessor(compressor="lexical", **budget)
+    texts = [NodeWithScore(node=TextNode(text=text)) for text in (DAYS, TABLE)]
+    step.postprocess_nodes(texts[:1], query_str=QUESTION)
+    assert not caplog.records  # kept, to the token
+    step.postprocess_nodes(texts, query_str=QUESTION)
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("headrace.retrieved", "WARNING")
+    assert re.search(r"\d+ tokens stay, the budget is \d+: .*CSV is kept whole", record.message)
 
 
 class Fixed(BaseRetriever):
