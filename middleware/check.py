@@ -53,12 +53,22 @@ def full_match(pattern: str, text: str) -> bool:
 
 
 def strict_json(text: str) -> Any:
-    """Return the value of a JSON text; NaN and Infinity, which are none, raise ValueError."""
+    """Return the value of a JSON text.
+
+    Raises ValueError for NaN and Infinity, which are none, and for a whole number of more digits
+    than Python reads (4,300 by default).
+    """
 
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is no JSON")
 
-    return json.loads(text, parse_constant=refuse)
+    def whole(digits: str) -> int:
+        try:
+            return int(digits)
+        except ValueError:
+            raise ValueError(f"a number of {len(digits)} digits is too long to be read") from None
+
+    return json.loads(text, parse_constant=refuse, parse_int=whole)
 
 
 def _json_violation(text: str, schema: Any) -> str | None:

@@ -225,7 +225,8 @@ def generate(
     request = make_request(
         prompt, documents=documents, constraint=constraint, max_tokens=max_tokens
     )
-    _planning(plan)  # what makes no sense is said before an engine is loaded
+    # What makes no sense is said before an engine is loaded.
+    _ = stages(request, rate=rate, when=when, top_k=top_k, plan=plan)
     dispatcher, loop = _engine(backend, model)
     tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
     cost = engine_cost(dispatcher.backend, loop) if when == "pays" else None
@@ -261,7 +262,7 @@ def stream_objects(
     )
     if request.constraint is None:
         raise InvalidRequest("stream_objects needs a constraint; stream text with a Pipeline")
-    _planning(plan)
+    _ = stages(request, rate=rate, top_k=top_k, plan=plan, retries=0)
     dispatcher, loop = _engine(backend, model)
     tokenizer = loop.run(dispatcher.backend.capabilities()).tokenizer
     chain = stages(request, rate=rate, top_k=top_k, plan=plan, tokenizer=tokenizer, retries=0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 from .errors import HeadraceError
 
@@ -23,11 +24,24 @@ def print_text(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Write a value to stdout as one line of JSON."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    """Write a value to stdout as one line of JSON; NaN and infinity, which it has not, are null."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        value = _finite(json.loads(json.dumps(value, default=str)))
+        text = json.dumps(value, ensure_ascii=False)
     if re.search(r"[\ud800-\udfff]", text):  # which JSON can escape and UTF-8 cannot hold
         text = json.dumps(value, default=str)
     print_text(text + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        many: list[Any] = value
+        return [_finite(one) for one in many]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def say(message: str) -> None:

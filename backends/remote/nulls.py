@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from urllib.parse import unquote
 
 from ...middleware.verbatim import read_json, rewritten
 from .fits import fits
@@ -53,7 +54,11 @@ def _resolved(target: str, root: Any) -> Any:
     if not target.startswith("#/"):
         return root if target == "#" else None
     for step in target[2:].split("/"):
-        root = root.get(step.replace("~1", "/").replace("~0", "~")) if root else None
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
+        try:
+            root = cast("Any", root[name] if isinstance(root, Mapping) else root[int(name)])
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
     return root
 
 
