@@ -39,8 +39,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        many: list[Any] = value
-        return [_finite(one) for one in many]
+        return [_finite(one) for one in cast("Any", value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
