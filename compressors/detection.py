@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from .listings import unlisted
 from .parts import is_csv_part, is_diff, is_json_part, is_subtitles, is_tex, is_xml_part
 from .shapes import is_code, is_csv, is_toml, is_xml, is_yaml
+from .source import is_settings, is_source
 from .structured.lines import is_log
 from .structured.loose import records
 from .structured.mixed import is_all
@@ -35,7 +37,7 @@ NAMES: dict[Format, str] = {
     "csv": "CSV",
     "xml": "XML",
     "yaml": "YAML",
-    "toml": "TOML",
+    "toml": "a file of settings",
     "code": "source code",
     "diff": "a diff",
     "tex": "TeX",
@@ -102,6 +104,9 @@ def detect(text: str, hint: str | None = None) -> Format:
         ("csv", is_csv),
         ("code", is_code),
         ("log", is_log),
+        ("toml", is_settings),
+        ("code", is_source),
+        ("code", _is_listing),
         ("xml", is_xml_part),
         ("csv", is_csv_part),
     )
@@ -109,6 +114,14 @@ def detect(text: str, hint: str | None = None) -> Format:
         if check(text):
             return kind
     return "records" if len(text) <= _MOST and records(text) else "prose"
+
+
+def _is_listing(text: str) -> bool:
+    """Whether the lines are those of a program or of data, each with its number before it."""
+    body = unlisted(text)
+    if body is None:
+        return False
+    return is_code(body) or is_source(body, is_picked=True) or is_yaml(body) or is_settings(body)
 
 
 def _json_or_records(text: str) -> Format:

@@ -132,7 +132,8 @@ def _is_yaml(lines: list[str]) -> bool:
         heads = [m for line in lines if (m := _YAML_KEY.match(line[2:])) and line[:2] == "- "]
         inner = [m for line in lines if (m := _YAML_KEY.match(line.lstrip())) and line[0] == " "]
         short = sum(len(match["value"]) <= 80 for match in (*heads, *inner))
-        return len(inner) >= len(heads) > 1 and short >= 0.8 * len(lines)
+        fewest = 1 if len(inner) > 3 else 2
+        return len(inner) >= len(heads) >= fewest and short >= 0.8 * len(lines)
     keyed = sum(bool(re.match(r"\s*(?:- +)?[\w.$/\"'-]+ *:(?:\s|$)", line)) for line in lines)
     long = sum(len(match["value"]) > 80 for match in keys)
     return (
