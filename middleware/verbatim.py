@@ -7,9 +7,11 @@ decimal loses digits, of a key that comes twice one is lost.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, cast
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
@@ -64,6 +66,26 @@ def written(value: Any) -> str:
     """Return a value as JSON; half a surrogate pair, which UTF-8 has not, as an escape."""
     said = json.dumps(value, ensure_ascii=False)
     return json.dumps(value) if re.search("[\ud800-\udfff]", said) else said
+
+
+def keeps_numbers(text: str) -> bool:
+    """Whether all numbers of a JSON text mean the same when it is read and written again.
+
+    >>> keeps_numbers('[1.10, 1E5, 12345678901234567890]'), keeps_numbers("[1e400]")
+    (True, False)
+    """
+    marks = (token[0] for token in _TOKEN.finditer(text))
+    return all(_is_kept(mark) for mark in marks if mark[0] in "-0123456789NI")
+
+
+def _is_kept(number: str) -> bool:
+    if number.lstrip("-").isdecimal():
+        return isinstance(_integer(number), int)
+    try:
+        value = float(number)
+        return math.isfinite(value) and Decimal(number) == Decimal(repr(value))
+    except (ValueError, ArithmeticError):  # an exponent beyond decimal's
+        return False
 
 
 def _integer(digits: str) -> int | str:

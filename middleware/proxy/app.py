@@ -122,6 +122,8 @@ class Proxy:
     def _note(self, scope: Scope, record: Record) -> None:
         try:
             self.metrics.observe(record)
+            if record.route != "other" and not record.is_traced:
+                self.routes.tracer.refused(self.live.config, record, scope["headers"])
         except Exception as error:
             _log.error("a request was not counted: %s", type(error).__name__)
         if _log.isEnabledFor(logging.INFO):

@@ -39,6 +39,7 @@ class Record:
     cached_tokens: int = 0
     error: str = ""  # the code of an error of ours
     is_gone: bool = False
+    is_traced: bool = False
     stages: tuple[str, ...] = ()
     clock: list[float] = field(default_factory=list[float])
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..errors import HeadraceError
-from ..verbatim import decoded, read_json, rewritten
+from ..verbatim import decoded, keeps_numbers, read_json, rewritten
 from ..wrap_bodies import Kind, kind_of
 from ..wrap_prepare import Prepared, prepare
 from . import pipelined
@@ -77,7 +77,8 @@ class Routes:
                 seconds = config.keepalive if record.is_stream else 0.0
                 async with sending.kept_alive(seconds):
                     is_read = kind == "chat" and prepared.decision != "unread"
-                    if is_read and pipelined.is_pipelined(policy, prepared.body):
+                    is_ours = is_read and pipelined.is_pipelined(policy, prepared.body)
+                    if is_ours and keeps_numbers(decoded(call.body)):
                         if prepared.decision in ("off", "unchanged"):
                             decide(sending, record, "answered")
                         key = key_of(config, call.headers)

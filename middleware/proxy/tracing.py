@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -61,9 +62,19 @@ class Tracer:
 
     @contextmanager
     def span(
-        self, config: Config, record: Record, body: Mapping[str, Any], headers: Headers
+        self,
+        config: Config,
+        record: Record,
+        body: Mapping[str, Any],
+        headers: Headers,
+        *,
+        since: int | None = None,
     ) -> Generator[dict[str, str]]:
-        """Trace the block; yields headers that carry the trace on. ``end`` completes it."""
+        """Trace the block; yields headers that carry the trace on. ``end`` completes it.
+
+        ``since`` is when it began, in nanoseconds of the epoch, if that was not now.
+        """
+        record.is_traced = True
         if self._tracer is None:
             yield {}
             return
@@ -76,12 +87,19 @@ class Tracer:
             context=propagate.extract(carrier),
             kind=trace.SpanKind.CLIENT,
             attributes=_named(_asked(config, record, body, operation)),
+            start_time=since,
             record_exception=False,
             set_status_on_exception=False,
         ):
             onward: dict[str, str] = {}
             propagate.inject(onward)
             yield onward
+
+    def refused(self, config: Config, record: Record, headers: Headers) -> None:
+        """Trace a request that is over and was not read, so that nothing of its body is known."""
+        since = time.time_ns() - round(record.seconds * 1e9)
+        with self.span(config, record, {}, headers, since=since):
+            self.end(record, Counts())
 
     def end(self, record: Record, counts: Counts) -> None:
         """Put what came back on the span that is open."""

@@ -29,6 +29,7 @@ from headrace.middleware.proxy.routes import Routes
 from headrace.middleware.proxy.tracing import LATEST, Tracer
 
 PATH = "/chat/completions"
+KEY = {"authorization": "Bearer hr-ann"}
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -206,3 +207,41 @@ def test_a_planned_answer_is_one_span(
     assert (said["gen_ai.usage.input_tokens"], said["gen_ai.usage.output_tokens"]) == (27, 6)
     assert said["gen_ai.response.finish_reasons"] == ("stop",)
     assert "mill" not in str(said)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "decision", "asked"),
+    [
+        (401, "invalid_api_key", "refused", {"json": chat()}),
+        (413, "request_too_large", "refused", {"content": b"x" * 6000, "headers": KEY}),
+        (400, "400", "unread", {"content": b"[1]", "headers": KEY}),
+    ],
+)
+def test_a_request_that_is_not_read_has_a_span_too(
+    status: int,
+    code: str,
+    decision: str,
+    asked: dict[str, Any],
+    server: Upstream,
+    start: Start,
+    http: httpx.Client,
+    routes: Routes,
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OUR_KEYS", "hr-ann")
+    server.script = says({"error": {"message": "no"}}, 400)
+    proxy = start('max_body = 5000\nkeys_env = "OUR_KEYS"\n', routes)
+    headers = {"traceparent": PARENT, **asked.get("headers", {})}
+    answer = http.post(proxy.url + PATH, **{**asked, "headers": headers})
+    assert answer.status_code == status
+    span, said = only(spans)
+    assert (span.name, span.kind) == ("chat", SpanKind.CLIENT)
+    assert (said["error.type"], said["headrace.decision"]) == (code, decision)
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.parent is not None
+    assert f"{span.parent.trace_id:032x}" in PARENT
+    assert (span.start_time or 0) <= (span.end_time or 0)
+    http.get(proxy.url + "/models", headers=KEY)
+    until(lambda: proxy.metric("requests_total", route="other", policy="*", status="400") == 1)
+    assert len(spans.get_finished_spans()) == 1  # what is not read on purpose has none
