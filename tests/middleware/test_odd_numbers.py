@@ -8,11 +8,37 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace import InvalidRequest
+from headrace import Constraint, InvalidRequest, Request
+from headrace.backends.remote.dialects import DIALECTS
+from headrace.backends.remote.ladder import native_rungs
 from headrace.backends.remote.nulls import without_nulls
 from headrace.middleware.check import strict_json
 from headrace.middleware.outcome import broken
+from headrace.middleware.plan_forms import form_of
 from headrace.middleware.terminal import print_json
+
+ODD = ["1.0", "1.10", "1E5", "12345678901234567890", "1e400", "-0"]
+
+
+@pytest.mark.parametrize("number", ODD)
+def test_an_object_that_is_written_in_parts_keeps_its_numbers(number: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}
+    form = form_of(Request.of("Go", constraint=headrace.constraint(schema)))
+    rest = form.rest(1, "{") if form.rest else None  # from the first field on
+    assert rest is not None
+    assert rest.join(f'{{"b": {number}, "a": [{number}]}}') == f', "a": [{number}], "b": {number}}}'
+
+
+@pytest.mark.parametrize("number", ODD)
+def test_strict_modes_wrapped_answers_keep_their_numbers(number: str) -> None:
+    items = {"type": "object", "properties": {"n": {"type": "number"}, "x": {"type": "string"}}}
+    schema = {"type": "array", "items": items}
+    made = Constraint("json_schema", json.dumps(schema))
+    dialect = DIALECTS["openai"]
+    [*_, rung] = native_rungs(dialect, dialect.fields["json_schema"][0], made, is_verified=True)
+    assert rung.read is not None
+    said = f'{{"answer": [{{"n": {number}, "x": null}}]}}'
+    assert rung.read(said) == f'[{{"n": {number}}}]'
 
 
 def printed(value: Any, capfdbinary: pytest.CaptureFixture[bytes]) -> str:
