@@ -236,7 +236,7 @@ def test_parallel_calls_and_images_stay() -> None:
     agent.invoke({"messages": messages})
     first, second = results(model._sent[-1])
     assert first.content[1] == image
-    assert len(first.content[0]["text"]) < 0.5 * len(text["text"])  # type: ignore[index]
+    assert len(first.content[0]["text"]) < 0.5 * len(text["text"])
     assert (first.tool_call_id, second.tool_call_id) == ("1", "0")
     assert (first.artifact, first.name) == ({"raw": 1}, "read")
 
