@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from .diffs import is_mostly_diff
 from .listings import unlisted
 from .parts import is_csv_part, is_diff, is_json_part, is_subtitles, is_tex, is_xml_part
 from .shapes import is_code, is_csv, is_toml, is_xml, is_yaml
@@ -64,7 +65,7 @@ _HINTS: dict[Format, str] = {
 }  # fmt: skip
 _MOST = 400_000  # characters; longer texts are cut in chunks, records in them as a whole
 _OPENING = re.compile(r'\s*(?:\{\s*["}]|\[\s*(?:[\[{"\d\]-]|true\b|false\b|null\b))')
-_COMMENT = re.compile(r"^\s*//[^\n]*|/\*[^*]{0,2000}\*/", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*//[^\n]*|/\*(?:[^*]|\*(?!/)){0,2000}\*/", re.MULTILINE)
 _BROKEN = re.compile(r"\{.*\}|\[\s*[\[{\"].*\]", re.DOTALL)
 _JSON_LINE = re.compile(
     r'^\s*(?:[{}\[\]],?|"(?:[^"\\\n]|\\.)*"\s*:?.*|[-\d.]+,?|(?:true|false|null),?)\s*$'
@@ -96,6 +97,7 @@ def detect(text: str, hint: str | None = None) -> Format:
         return _json_or_records(text)
     checks: Sequence[tuple[Format, Callable[[str], bool]]] = (
         ("diff", is_diff),
+        ("diff", is_mostly_diff),
         ("subtitles", is_subtitles),
         ("tex", is_tex),
         ("xml", is_xml),

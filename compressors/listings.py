@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-_NUMBERED = re.compile(r"[ \t]*(?P<number>\d{1,6})(?:[ \t]*[:|→│]|\t|[-=](?=\D)|$)[ ]?")
+_NUMBERED = re.compile(r"[ \t]*(?P<number>\d{1,6})(?:[ \t]*[:|→│][ ]?|\t|[-=](?=\D)|$)")
 _FOUND = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:*?\"<>|]*[./][^\s:*?\"<>|]*|[A-Z]\w+file)(?P<mark>[:-])\d{1,6}(?:[:-]\d{1,4})?(?P=mark)"
 )
