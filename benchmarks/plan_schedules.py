@@ -17,7 +17,9 @@ chain.
   before have ended.
 - Plato: the same graph; a part starts when its line is there and what it needs has ended.
 - ours: ``Plan("graph")`` (13 tokens a line), or ``Plan("skeleton")`` (8) where all is flat, which
-  is what ``auto`` takes for lists; "ours, race" with ``race=True``.
+  is what ``auto`` takes for lists, behind a dispatcher, which says that the engine is one's own:
+  from the second answer on, a graph is raced by a plain answer. "race" has ``race=True``, "no
+  race" ``race=False``, which is what a billed engine gets.
 
 ``--line`` gives every plan lines of that many tokens. The visible gap is between two pieces of text
 that the reader sees, in the order of the parts: the longest of an answer, on average. "cut" counts
@@ -40,6 +42,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from headrace import Message, Request
+from headrace.middleware.dispatcher import Dispatcher
 from headrace.middleware.plan import Plan
 from headrace.middleware.types import Finished, TextDelta
 
@@ -50,8 +53,9 @@ from engine import Cost, Reply, SimulatedEngine, handler, run_virtual
 COST = Cost(step=0.010, row=0.00005, prefill=0.0001)
 CALL = 0.060
 FAMILIES = ("flat", "sparse", "mixed", "fan", "chain")
-METHODS = ("SoT", "SGD", "Plato", "ours", "ours, race")
-LINE = {"SoT": 8, "SGD": 16, "Plato": 16, "ours": 13, "ours, race": 13}
+RACES = {"ours": None, "ours, race": True, "ours, no race": False}
+METHODS = ("SoT", "SGD", "Plato", *RACES)
+LINE = {"SoT": 8, "SGD": 16, "Plato": 16} | dict.fromkeys(RACES, 13)
 QUESTION = "How would you compare these things with each other in general terms? " * 3
 
 
@@ -149,7 +153,8 @@ def ours(found: Graph, line: int, stage: Plan) -> Times:
 
     async def main() -> Times:
         loop, seen, is_cut = asyncio.get_running_loop(), list[float](), False
-        async with aclosing(stage(Request.of(QUESTION), handler(engine_of(found, line)))) as events:
+        engine = Dispatcher(engine_of(found, line), window=0.0)
+        async with aclosing(stage(Request.of(QUESTION), engine)) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     seen.append(loop.time())
@@ -246,8 +251,8 @@ def main() -> None:
     line = {name: options.line or own for name, own in LINE.items()}
     chance = random.Random(options.seed)
     stages = {
-        (name, kind): Plan(kind, max_nodes=10, width=options.width, race="race" in name)
-        for name in ("ours", "ours, race")
+        (name, kind): Plan(kind, max_nodes=10, width=options.width, race=race)
+        for name, race in RACES.items()
         for kind in ("graph", "skeleton")
     }
     print("| graph | schedule | speed-up | worst | TTFT, s | gap, s | cut |")

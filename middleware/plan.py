@@ -22,7 +22,7 @@ from .cost.predict import Predictor
 from .dispatcher import Dispatcher
 from .errors import InvalidRequest
 from .plan_choice import Choice, Strategy, check_strategy, choose
-from .plan_engine import dispatched, known_engine, small_of
+from .plan_engine import dispatched, is_race_free, known_engine, small_of
 from .plan_events import again_events, held_plan, plain_events, slots_events
 from .plan_options import check_options, outline_of
 from .plan_preview import slots_forecast
@@ -62,8 +62,10 @@ class Plan:
     corrected by every answer that passes. "always" divides every plan; ``map`` and ``template``
     divide when they are asked for by name. With ``race`` a plain answer is begun beside the planner
     and taken where planning does not pay: nothing is lost then but the tokens of a call that is
-    given up. ``seams`` adds sentences between parts that one more
-    short call writes; ``small`` is a second, faster engine for parts that a ``graph`` calls easy.
+    given up. None: for a graph, where those are free, that is on an engine of one's own that has
+    room and that earlier answers of this stage (or ``cost``) have shown to write one text more in
+    the same time. ``seams`` adds sentences between parts that one more short call writes;
+    ``small`` is a second, faster engine for parts that a ``graph`` calls easy.
     A Backend given as ``small`` is the stage's own: it gets a dispatcher, and closing the pipeline
     (or ``aclose``) frees both; a Dispatcher or any other handler is left to who made it.
 
@@ -78,7 +80,7 @@ class Plan:
     width: int = 8
     outline: tuple[str, ...] = ()
     when: When = "pays"
-    race: bool = False
+    race: bool | None = None
     seams: bool = False
     cost: Predictor | StepCost | None = field(default=None, compare=False, repr=False)
     small: Backend | Handler | None = field(default=None, compare=False, repr=False)
@@ -181,7 +183,11 @@ class Plan:
             max_nodes = self._max_nodes(choice, request)
             asked = wording.plan(inline.messages, choice.mode, max_nodes)
             begun = held_plan(inline, self.known.watch(call_next), asked, max_nodes)
-        answer = self._answer(choice, inline, call_next, wording, begun)
+        is_raced = self.race
+        if is_raced is None:  # a list pays anyway; a graph may be a chain
+            is_open = choice.how == "plan" and choice.mode == "graph" and self.when == "pays"
+            is_raced = is_open and await is_race_free(self.known, call_next, self.width)
+        answer = self._answer(choice, inline, call_next, wording, begun, is_raced=is_raced)
         async with aclosing(_written(answer, choice, request, call_next)) as events:
             async for event in events:
                 yield event
@@ -218,6 +224,8 @@ class Plan:
         call_next: Handler,
         wording: Wording,
         begun: AsyncGenerator[Event, None] | None,
+        *,
+        is_raced: bool = False,
     ) -> PlannedAnswer:
         return PlannedAnswer(
             request,
@@ -231,7 +239,7 @@ class Plan:
             engine=self.known,
             gate=Gate(self.when),
             small=self._small,
-            race=self.race and choice.how == "plan",
+            race=is_raced and choice.how == "plan",
             seams=self.seams,
         )
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..backends.base import Backend
 from ..planners.known import KnownEngine
 from ..planners.small import Small
 from ..planners.speed import StepCost
 from .cost.predict import Predictor
 from .dispatcher import Dispatcher
-from .errors import InvalidRequest
+from .errors import HeadraceError, InvalidRequest
 from .types import Handler
 
 _SHORT, _LONG, _ROWS = 256, 2048, 16
+_FREE = 0.02  # of a step
 
 
 def step_cost(predictor: Predictor) -> StepCost:
@@ -41,6 +44,35 @@ def step_cost(predictor: Predictor) -> StepCost:
 def known_engine(cost: Predictor | StepCost | None) -> KnownEngine:
     """Return what is known of an engine with these costs; None: nothing."""
     return KnownEngine(step_cost(cost) if isinstance(cost, Predictor) else cost)
+
+
+def dispatcher_behind(handler: Handler) -> Dispatcher | None:
+    """Return the dispatcher behind a pipeline's stages, None where something else is there."""
+    while isinstance(handler, partial) and handler.args:
+        handler = handler.args[-1]
+    return handler if isinstance(handler, Dispatcher) else None
+
+
+async def is_race_free(known: KnownEngine, call_next: Handler, width: int) -> bool:
+    """Whether a plain answer beside a plan costs nothing: an engine of one's own with room for it.
+
+    That is an engine in process, or a server that says it is vLLM, SGLang, llama.cpp or the like
+    (nobody bills its tokens), whose steps are known to be no longer for one row more.
+    """
+    if not known.is_known or (dispatcher := dispatcher_behind(call_next)) is None:
+        return False
+    for backend in dispatcher.backends:
+        try:
+            found = await backend.capabilities()
+        except HeadraceError:
+            return False
+        is_own = found.name != "openai" or found.has_prefix_cache or found.has_row_caches
+        rows = found.max_batch * (1 if found.is_continuous else found.max_concurrency)
+        if not is_own or known.num_open + width + 2 > rows:
+            return False
+    each, few = known.context / max(known.num_rows, 1), known.num_rows + 2
+    more = known.cost.seconds(few + 1, (few + 1) * each) / known.cost.seconds(few, few * each)
+    return more <= 1 + _FREE
 
 
 def dispatched(engine: Backend | Handler | None) -> Handler | None:

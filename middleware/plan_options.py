@@ -18,9 +18,12 @@ def check_options(stage: Plan) -> None:
     """Raise InvalidRequest for a value that an option cannot have, with the value."""
     if stage.when not in get_args(When):
         raise InvalidRequest(f'when is "pays" or "always", got {stage.when!r:.40}')
-    for name in ("race", "seams"):
-        if not isinstance(value := getattr(stage, name), bool):
-            raise InvalidRequest(f"{name} is True or False, got {value!r:.40}")
+    race: Any = stage.race
+    seams: Any = stage.seams
+    if not isinstance(race, bool | None):
+        raise InvalidRequest(f"race is True, False or None (where free), got {race!r:.40}")
+    if not isinstance(seams, bool):
+        raise InvalidRequest(f"seams is True or False, got {seams!r:.40}")
     if type(stage.max_nodes) is not int or not 2 <= stage.max_nodes <= 99:
         raise InvalidRequest(f"max_nodes must be from 2 to 99, got {stage.max_nodes!r:.40}")
     if type(stage.width) is not int or stage.width < 1:

@@ -25,13 +25,18 @@ class Gate:
     min_gain: float = MIN_GAIN
     max_extra: int = MAX_EXTRA_PROMPT
 
-    def refuses(self, found: Forecast) -> str:
-        """Return why one call is better, "" when the parts are."""
+    def refuses(self, found: Forecast, *, is_running: bool = False) -> str:
+        """Return why one call is better, "" when the parts are.
+
+        ``is_running``: both are being written, so that the one to end first is taken. Parts of a
+        chain cannot be that but for an error in the lengths.
+        """
         if self.when == "always":
             return ""
-        if found.gain < self.min_gain:
+        least = 1.0 if is_running and not found.is_chain else self.min_gain
+        if found.gain < least:
             chain = f" (a chain of {found.chain:.0%})" if found.is_chain else ""
-            return f"a predicted gain of {found.gain:.2f} is less than {self.min_gain:g}{chain}"
+            return f"a predicted gain of {found.gain:.2f} is less than {least:g}{chain}"
         if found.extra_prompt_tokens > self.max_extra:
             return f"{found.extra_prompt_tokens} prompt tokens to read again are too many"
         return ""

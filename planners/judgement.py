@@ -26,13 +26,16 @@ class Judgement:
     forecast: Forecast | None = None
     at: float = 0.0
 
-    def look(self, found: Forecast, at: float, *, is_whole: bool) -> Verdict:
+    def look(
+        self, found: Forecast, at: float, *, is_whole: bool, is_raced: bool = False
+    ) -> Verdict:
         """Take a forecast; ``is_whole``: the planner has ended, so this decides.
 
-        Before that, only what pays already is decided: more lines add parts to it.
+        Before that, only what pays already is decided: more lines add parts to it. ``is_raced``:
+        the one call runs already, and the forecast is about what is left of it.
         """
         if self.verdict == "open":
-            why = self.gate.refuses(found)
+            why = self.gate.refuses(found, is_running=is_raced and is_whole)
             if not why:
                 self.verdict = "parallel"
                 self.why = (

@@ -105,7 +105,10 @@ def forecast(
     total = sum(left.values())
     extra = sum(now.new_tokens(node, lengths) for node in waiting)
     new = now.prompt - now.cached + NODE_TOKENS
-    steps = total if ahead is None else max(total - ahead, 1)
+    steps = total
+    if ahead is not None:  # it writes what the parts have written already, too
+        whole = sum(max(lengths[node.id], now.written.get(node.id, 0)) for node in nodes)
+        steps = max(whole - ahead, 1)
     sequential = now.cost.first(new) if waiting and ahead is None else 0.0
     sequential += now.cost.steps(steps, 1 + now.rows, now.prompt + now.context)
     longest = max(tails(_with(node, left[node.id]) for node in open).values())

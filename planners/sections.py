@@ -84,6 +84,7 @@ class Sections:
         self._turns: dict[int, asyncio.Future[None]] = {}
         self._num_taken = 0
         self._num_judged = -1
+        self._is_spread = False  # parts pay, though nothing is decided while a plain answer runs
         self._lead = Lead(self.start)
         self._outlook = Outlook(engine, self.calls, request, kind, width)
 
@@ -171,14 +172,15 @@ class Sections:
         if is_late or self.judgement.verdict in ("one call", "plain"):
             return
         self._num_judged = state
-        found = forecast(
-            self._schedule,
-            self._situation(),
-            width=self._outlook.width,
-            ahead=self._outlook.ahead if self.is_raced else None,
-        )
+        now, width = self._situation(), self._outlook.width
+        found = forecast(self._schedule, now, width=width)
+        if self.is_raced:  # parts begin as without the plain answer, which is kept for longer
+            self._is_spread = self._is_spread or not self.judgement.gate.refuses(found)
+            found = forecast(self._schedule, now, width=width, ahead=self._outlook.ahead)
         before = self.judgement.verdict
-        after = self.judgement.look(found, self.calls.seconds, is_whole=self.is_whole)
+        after = self.judgement.look(
+            found, self.calls.seconds, is_whole=self.is_whole, is_raced=self.is_raced
+        )
         if before == "open" and after == "one call" and not self.is_raced:
             self._gather()
 
@@ -192,7 +194,7 @@ class Sections:
 
     def _width(self) -> int:
         """Return how many parts may run now."""
-        if self.judgement.verdict == "open":
+        if self.judgement.verdict == "open" and not self._is_spread:
             return 1
         return 1 if self._lead.is_on else self._outlook.width
 

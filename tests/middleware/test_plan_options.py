@@ -39,7 +39,7 @@ def unclosable(reply: Any) -> SimulatedEngine:
         ({"strategy": "best"}, "'best'"),
         ({"strategy": None}, "None"),
         ({"when": "sometimes"}, "'sometimes'"),
-        ({"race": "no"}, "race is True or False, got 'no'"),
+        ({"race": "no"}, "race is True, False or None (where free), got 'no'"),
         ({"seams": 1}, "seams is True or False, got 1"),
         ({"max_nodes": "8"}, "'8'"),
         ({"max_nodes": 1}, "got 1"),
