@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ from .cli_compress import File, Json, compress, recover
 from .cli_constrain import constrain_app
 from .cli_context import context
 from .cli_engines import serve_engine
-from .cli_plan import Strategy, plan
+from .cli_plan import MaxNodes, Outline, Race, Seams, Strategy, Width, plan
 from .cli_roofline import roofline
 from .cli_serve import serve
 from .errors import HeadraceError, InvalidRequest, Truncated
@@ -96,8 +96,6 @@ def rerank(
 
     The same lines come out with a "score", best first; at a terminal without --json, a table.
     """
-    from dataclasses import replace
-
     from .files import read_records, read_text, record_document, with_score
     from .sdk import rerank as rank
 
@@ -134,6 +132,14 @@ def ask(
     ] = "always",
     top_k: Annotated[int | None, typer.Option(help="Passages to use.", show_default="4")] = None,
     plan: Annotated[Strategy, typer.Option(help="Write parts in parallel.")] = "auto",
+    plan_when: Annotated[
+        Literal["pays", "always"], typer.Option(help="Divide if predicted to pay, or always.")
+    ] = "pays",
+    outline: Outline = None,
+    max_nodes: MaxNodes = 8,
+    width: Width = 8,
+    race: Race = None,
+    seams: Seams = False,
     schema: Annotated[Path | None, typer.Option(help="JSON schema file for the answer.")] = None,
     regex: Annotated[str | None, typer.Option(help="Pattern that the answer matches.")] = None,
     choice: Annotated[
@@ -156,10 +162,12 @@ def ask(
     from .files import check_writable, read_documents, read_text, write_text
     from .pages import report_page
     from .pipeline import Pipeline
+    from .plan import Plan
     from .sdk import engine_cost, make_request, stages
     from .types import Finished, Response, TextDelta
 
     constraint = _constraint(schema, regex, choice, grammar, template)
+    planning = Plan(plan, max_nodes, width, tuple(outline or ()), plan_when, race, seams)
     if report is not None:
         check_writable(report)
     if question == "-":
@@ -181,7 +189,13 @@ def ask(
         tokenizer = bare.blocking(engine.capabilities()).tokenizer
         cost = engine_cost(engine, bare.loop) if when == "pays" else None
         chain = stages(
-            request, rate=rate, when=when, cost=cost, top_k=top_k, plan=plan, tokenizer=tokenizer
+            request,
+            rate=rate,
+            when=when,
+            cost=cost,
+            top_k=top_k,
+            plan=replace(planning, cost=cost),
+            tokenizer=tokenizer,
         )
         response: Response | None = None
         # A constrained answer is shown only once it is known to keep its promise.

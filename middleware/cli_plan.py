@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from .report import StageReport
 
 Strategy = Literal["auto", "map", "template", "skeleton", "graph", "decide", "sot", "off"]
+Outline = Annotated[list[str] | None, typer.Option(help="Title of a section; repeat for each.")]
+MaxNodes = Annotated[int, typer.Option(help="Parts at most.")]
+Width = Annotated[int, typer.Option(help="Parts at a time.")]
+Race = Annotated[
+    bool | None,
+    typer.Option(
+        "--race/--no-race",
+        help="Begin a plain answer beside the planner.",
+        show_default="where it is free",
+    ),
+]
+Seams = Annotated[bool, typer.Option("--seams", help="Sentences between parts, by one more call.")]
 _BAR = 32
 
 
@@ -25,15 +37,15 @@ def plan(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="The planner's call at most; no answer.")
     ] = False,
-    outline: Annotated[
-        list[str] | None, typer.Option(help="Title of a section; repeat for each.")
-    ] = None,
+    outline: Outline = None,
     schema: Annotated[Path | None, typer.Option(help="JSON schema file for the answer.")] = None,
     when: Annotated[
         Literal["pays", "always"], typer.Option(help="Divide if predicted to pay, or always.")
     ] = "pays",
-    max_nodes: Annotated[int, typer.Option(help="Parts at most.")] = 8,
-    width: Annotated[int, typer.Option(help="Parts at a time.")] = 8,
+    max_nodes: MaxNodes = 8,
+    width: Width = 8,
+    race: Race = None,
+    seams: Seams = False,
     max_tokens: Annotated[int | None, typer.Option(help="Length of the answer.")] = None,
     backend: Annotated[
         str | None, typer.Option(help="transformers, or the URL of an OpenAI-compatible server.")
@@ -59,7 +71,7 @@ def plan(
 
     if html is not None:
         check_writable(html)
-    stage = Plan(strategy, max_nodes, width, tuple(outline or ()), when)
+    stage = Plan(strategy, max_nodes, width, tuple(outline or ()), when, race, seams)
     constraint = None if schema is None else schema_file(schema)
     if question == "-":
         question = read_text("-").strip()

@@ -51,7 +51,9 @@ def said(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("decision", facts["decision"]),
     ]
     if facts["plan_tokens"]:
-        rows.append(("planner", f"{facts['plan_tokens']} tokens in {facts['plan_seconds']:.2f} s"))
+        seconds = facts["plan_seconds"]
+        took = "not awaited" if seconds is None else f"in {seconds:.2f} s"
+        rows.append(("planner", f"{facts['plan_tokens']} tokens {took}"))
     if facts["predicted_seconds"] is not None:
         one = f", one call {facts['sequential_seconds']:.2f} s" if facts["is_dry"] else ""
         gain = f", gain {facts['predicted_gain']:.2f}" if facts["predicted_gain"] else ""
