@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from engine import collect
@@ -84,7 +84,7 @@ async def test_what_is_read_keeps_the_limit_in_the_models_own_tokens(
 
     name = (await dispatcher.backend.capabilities()).tokenizer
     assert name is not None
-    tokenizer: Any = AutoTokenizer.from_pretrained(name)  # pyright: ignore
+    tokenizer = cast("Any", AutoTokenizer).from_pretrained(name)
     outline = ("How it helps the heart", "Costs", "Sleep") if strategy == "template" else ()
     stage = Plan(strategy, max_nodes=4, outline=outline, when="always")
     sampling = Sampling(max_tokens=limit, temperature=0)
