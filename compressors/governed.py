@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from .pieces import Piece
-from .scorers.vocabulary import CONTRASTS, EXCEPTIONS, LINKS, OPENINGS, turns
+from .scorers.vocabulary import (
+    CONDITIONS,
+    CONTRASTS,
+    EXCEPTIONS,
+    LINKS,
+    OPENINGS,
+    is_negation,
+    turns,
+)
 from .units import Unit
 
 Range = tuple[int, int]
@@ -59,10 +67,11 @@ def scopes(
     the words after it, up to the end of the sentence, a semicolon, colon or dash, "but" and the
     like, and a comma before what may begin another clause. A sentence that it begins it
     reaches as a whole (``leads``). "Stop at six unless told otherwise" is another order without
-    its "unless told": an exception reaches the words before it as well.
+    its "unless told": an exception reaches the words before it as well. "If the customer is
+    not in the list" needs its "not in the list".
     """
     under: dict[int, tuple[int, ...]] = {}
-    holder, leader, number, comma = -1, -1, -1, False
+    holder, leader, number, comma, condition = -1, -1, -1, False, -1
     before: list[int] = []
     for i, piece in enumerate(found):
         if sentences[i] != number:
@@ -82,6 +91,9 @@ def scopes(
         if max(holder, leader) >= 0:
             under[i] = (holder if holder >= 0 else leader,)
         if piece.kind == "bound" and any(map(turns, words)):
+            if holder == condition >= 0 and any(map(is_negation, words)):
+                under[holder] = (*under.get(holder, ()), i)
+            condition = i if not CONDITIONS.isdisjoint(words) else -1
             holder = i
             if not EXCEPTIONS.isdisjoint(words):
                 for other in before:

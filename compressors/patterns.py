@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from .designations import designations
 from .quantities import quantities
 
 _MONTH = (
@@ -27,9 +28,20 @@ _UNIT = (
     r"|m?bar|psi|h?k?M?Pa|rpm|[mµn]?mol(?:/[mdµ]?l)?|[mµn]?g/[mdk]?[lg]|IU(?:/l)?|mmHg|bpm|dB|k?cal|kJ|Nm|ppm"
     r"|km/h|mph|fps|px|pt|[kMG]?W(?:h)?|[mk]?V|[mk]?A|tokens?|million|billion|thousand|trillion"
     r"|Mio\.?|Mrd\.?|Prozent|percent|pct|USD|EUR|GBP|JPY|CHF|CNY|INR|euros?|dollars?|pounds?"
-    r"|UTC|GMT|CET|PST|EST|x)"
+    r"|UTC(?:[+-]\d{1,2})?|GMT|CES?T|[PECM][SD]T|BST|JST|x|[₽₴₺₩₪]|руб(?:\.|л\w{1,2})?|грн\.?|zł|Kč|Ft|kr\.?"
+    r"|лет|год(?:а|у)?|г\.?|кг|км(?:/ч)?|[см]?м²?|час(?:а|ов)?|мин(?:ут\w?)?\.?|дн(?:ей|я)|недел[ьию]|месяц(?:а|ев)?"
+    r"|Uhr|Tage?n?|Wochen?|Monate?n?|Jahre?n?|Stunden?|Std\.?|Minuten?|jours?|semaines?|mois|ans|heures?"
+    r"|días?|años?|semanas?|mes(?:es)?|horas?|giorni|anni|dias|anos|dagen|ft|feet|oz|lbs?|miles?|yards?|acres?"
+    r"|inch(?:es)?|cups?|gallons?|[kM]?(?:Ω|Ohm)|[µnp]F|K)"
 )
-_NUMBER = r"\d{1,40}(?:[.,:/'’]\d{1,20}){0,8}(?:[ \u00a0\u202f]\d{3}(?![.,:/-]?\d)){0,6}"
+_SCALE = (
+    r"(?:тыс\.?|млн\.?|млрд\.?|Mio\.?|Mrd\.?|Millionen|Milliarden|millions?|milliards?|billion"
+    r"|thousand)"
+)
+_NUMBER = (
+    r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3}){1,6}(?:[.,]\d{1,20})?(?![.,:/-]?\d)"
+    r"|\d{1,40}(?:[.,:/'’]\d{1,20}){0,8}(?:[ \u00a0\u202f]\d{3}(?![.,:/-]?\d)){0,6})"
+)
 _TIME = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?"
 _WIDE_END = r"。，、；：！？「」『』（）【】《》〈〉"
 
@@ -61,23 +73,25 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("comment", re.compile(r"<!--.{0,2000}?-->", re.DOTALL)),
     ("tag", re.compile(r"</?[A-Za-z][\w:.-]{0,80}(?:\s[^<>]{0,2000})?/?>")),
     *quantities(_UNIT),
+    *designations(_UNIT),
     (
         "number",
         re.compile(
             rf"(?<![\w.])(?:\d{{1,2}}(?:st|nd|rd|th|er|\.)?\s(?:of\s|de\s)?{_MONTH}(?!\w)\.?"
-            rf"(?:,?\s(?:de\s)?\d{{4}})?"
+            rf"(?:,?\s(?:de\s)?\d{{4}}(?:\sг(?:\.|ода))?)?"
             rf"|{_MONTH}(?!\w)\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s\d{{4}})?"
             rf"|\d{{4}}-\d{{2}}-\d{{2}}[T ]{_TIME}(?:\s?[+-]\d{{2}}:?\d{{2}}|Z)?"
             rf"|\d{{1,4}}[/.-]\d{{1,2}}[/.-]\d{{1,4}},?\s{_TIME}(?:\s?[AP]M)?"
             rf"|[€$£¥₹]\s?{_NUMBER}(?:\s?(?:million|billion|thousand|trillion|[kKmMbB]n?)\b)?"
             rf"|[A-Za-z_]{{1,24}}:\s\d[\w.:%-]*(?<![.:-])"
-            rf"|[+-]?{_NUMBER}[ \u00a0\u202f]{_UNIT}(?![\w])"
+            rf"|[+-]?{_NUMBER}(?:[ \u00a0\u202f]{_SCALE})?[ \u00a0\u202f]"
+            rf"(?:{_UNIT}|{_SCALE})(?![\w])"
             rf"|{_TIME}\s?[ap]\.?m\b\.?"
             rf"|\+\d{{1,3}}(?:[ -]\(?\d{{1,12}}\)?){{1,6}}"
             rf"|[A-Z]{{2}}\d{{2}}(?:\s[0-9A-Z]{{4}}){{1,7}}(?:\s[0-9A-Z]{{1,3}})?(?![\w])"
             rf"|\d{{1,3}}(?:[ \u00a0\u202f]\d{{3}}){{1,6}}(?:[.,]\d{{1,20}})?(?![.,:/-]?\d)"
-            rf"|(?:No|Nr|Fig|Eq|Sec|Tab|Ch|Art|Abb|p|pp|v|ver|version|page|§)\.?\s\d[\w.-]*\w)"
-            r"(?<=[\w.%‰°€$£¥₹²³)])",
+            rf"|(?:No|Nr|Fig|Eq|Sec|Tab|Ch|Art|Abb|p|pp|v|ver|version|page|§)\.?\s\d(?:[\w.-]*\w)?(?!\w))"
+            r"(?<=[\w.%‰°€$£¥₹₽₴₺₩₪²³)])",
             re.IGNORECASE,
         ),
     ),
@@ -87,15 +101,6 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?<![\w.])(?:(?:Mr|Mrs|Ms|Dr|Prof|Mme|Mlle|Sra?)\.?|M\.|Herr|Frau|Sir)[ ]"
             r"(?:[A-Z]\.[ ]){0,2}"
             r"[A-Z\u00c0-\u00de][\w'’-]{1,30}"
-        ),
-    ),
-    (
-        "number",
-        re.compile(
-            r"(?<![\w-])(?:days?|wards?|rooms?|items?|steps?|lines?|rows?|levels?|phases?|weeks?|gates?|chapters?"
-            r"|tables?|figures?|tickets?|orders?|options?|grades?|workers?|nodes?|ports?|zimmer|seite|schritt"
-            r"|zeile|tag|étape|ligne|paso|línea)[ ]\d{1,6}(?![\w]|[.,:/-]\d)",
-            re.IGNORECASE,
         ),
     ),
     (

@@ -116,8 +116,9 @@ NEGATIONS = _words(
     no not never none nobody nothing neither nor nowhere without cannot except unless n't hardly
     nicht kein keine keinen keinem keiner nie niemals niemand nichts ohne weder außer ne pas
     jamais rien aucun aucune sans sauf personne nunca jamás nada nadie ningún ninguno sin não
-    nem nenhum sem non mai niente nessuno senza niet geen nooit niets не нет ни без никогда لا
-    ليس لم لن غير بدون नहीं न मत 不 没 無 非 勿
+    nem nenhum sem non mai niente nessuno senza niet geen nooit niets не нет ни без никогда ні
+    ніколи nie żaden żadna żadne nigdy bez inte ikke ikkje ingen inga inget aldrig aldri utan uden
+    δεν μην όχι χωρίς لا ليس لم لن غير بدون नहीं न मत 不 没 無 非 勿
     """
 )
 """Words that turn a sentence around: they stay while any word of their sentence does."""
@@ -174,9 +175,19 @@ LINKS = _words(
     """
     ever yet always still been be am is are was were have has had to of the a an any anyone anything
     much many so as by it he she they we you i their his her its our your my this that
+    будет будут буду будем может могут могла должен должна должны стал стала быть
+    wird werden wurde wurden ist sind hat haben kann können mehr noch
+    est sont sera seront serait peut peuvent plus encore été
+    será serán es son puede pueden ha han sido está están
+    è sono sarà può possono stato stata pode podem foi são
+    zal zullen kan kunnen mag wordt worden is zijn zostanie będzie może ska kan kommer skal vil blir
+    bliver är er буде може θα
     """
 )
 """Words that stand between a binder and what it governs, also where a text is in no language."""
+
+CONDITIONS = _words("if wenn falls sofern solange si s'il s'ils se als")
+"""Limits that are nothing without all of their clause: a negation in it stays with them."""
 
 EXCEPTIONS = _words(
     """
