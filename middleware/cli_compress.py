@@ -80,7 +80,7 @@ def compress(
     """Make a text shorter by dropping what matters least (half of it, unless told otherwise)."""
     only_ray = given_bulk(output, column, question_column, batch_size, concurrency, bad_rows)
     if ray:
-        from .cli_rules import read_rules
+        from .cli_rules import plain_rules
 
         if html is not None:
             raise InvalidRequest("--html shows one text; leave it out with --ray")
@@ -102,7 +102,7 @@ def compress(
             drop_consecutive=drop_consecutive,
             keep_digits=keep_digits,
             segments=segments,
-            json=read_rules(rule),
+            json=plain_rules(rule),
             fold=fold,
         )
     if only_ray or not resume:

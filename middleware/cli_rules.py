@@ -35,6 +35,12 @@ class WatchedRules(JsonPolicy):
         return [path for path in self.rules if path not in self._used]
 
 
+def plain_rules(rules: Sequence[str] | None) -> JsonPolicy | None:
+    """Return the same rules unwatched: as they are written down with a run of many rows."""
+    watched = read_rules(rules)
+    return None if watched is None else JsonPolicy(watched.rules)
+
+
 def read_rules(rules: Sequence[str] | None) -> WatchedRules | None:
     """Return the rules that are written as PATH=RATE, PATH=keep and PATH=drop, None for none.
 

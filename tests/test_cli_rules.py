@@ -6,6 +6,9 @@ import json
 import subprocess
 import sys
 
+from headrace.compressors import JsonPolicy
+from headrace.middleware.cli_rules import plain_rules
+
 NOTE = "The old mill was built of grey stone by a careful and quite patient builder long ago. " * 4
 ITEMS = json.dumps({"items": [{"body": NOTE, "id": 7}, {"body": NOTE, "id": 8}]})
 
@@ -36,3 +39,9 @@ def test_a_text_without_json_fits_no_rule() -> None:
     out, said = run(NOTE, "items[*].body=0.3")
     assert out == NOTE
     assert "--rule 'items[*].body' fits no value of JSON in the text" in said
+
+
+def test_rules_for_many_rows_are_plain() -> None:
+    assert plain_rules(["a=0.3", "b=keep"]) == JsonPolicy({"a": 0.3, "b": "keep"})
+    assert type(plain_rules(["a=0.3"])) is JsonPolicy
+    assert plain_rules(None) is None
