@@ -95,6 +95,11 @@ class PlanParser:
         *lines, self._rest = (self._rest + text).split("\n")
         return self._lines(lines)
 
+    @property
+    def is_thinking(self) -> bool:
+        """Whether the text is in the middle of a thought (``<think>``)."""
+        return bool(ends := _THINK.findall(self.text)) and not ends[-1]
+
     def finish(self, *, is_cut: bool = False) -> list[Node]:
         """End the text and return the nodes that were still open.
 

@@ -35,6 +35,7 @@ from .small import Small
 from .work import Work
 
 _LINE_TOKENS = {"skeleton": 24, "graph": 40}
+_LOST = 96  # pieces in one line, before there are two points: this is prose and no list
 
 
 class _Unusable(Exception):
@@ -232,6 +233,7 @@ class PlannedAnswer:
             self._go_on()
             return
         max_tokens = 32 + _LINE_TOKENS[self._mode] * max(self._max_nodes, 4)
+        length = 0  # pieces of the line that is being written
         try:
             async with aclosing(self._plan_events(max_tokens)) as events:
                 async for event in events:
@@ -245,6 +247,10 @@ class PlannedAnswer:
                         self.plan_tokens += 1
                         self._parser.feed(event.text)
                         self._go_on()
+                        is_new = "\n" in event.text or self._parser.is_thinking
+                        length = 0 if is_new else length + 1
+                        if length > _LOST and self._is_prose:
+                            break  # the call is closed
         except DeadlineExceeded:
             raise
         except HeadraceError as error:
@@ -255,6 +261,11 @@ class PlannedAnswer:
             self._require(f"the plan has {number} part{'s' if number != 1 else ''}")
         self.plan_seconds = self.calls.seconds
         self._go_on()
+
+    @property
+    def _is_prose(self) -> bool:
+        """Whether a long line can be no part of the plan."""
+        return self._mode == "skeleton" and self._parser.num_nodes < 2
 
     def _plan_events(self, max_tokens: int) -> AsyncGenerator[TextDelta | Finished, None]:
         if self._begun is not None:

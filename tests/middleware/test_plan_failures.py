@@ -43,6 +43,21 @@ def test_impossible_dependencies_do_not_stop_anything(edges: str) -> None:
     assert row(response).details["dropped_edges"]
 
 
+@pytest.mark.parametrize("start", ["", "1. ", "Here is my answer.\n\n1. "])
+def test_a_planner_that_writes_prose_is_stopped(start: str) -> None:
+    engine = make(start + words(500))
+    _, response = answer(engine, Plan("skeleton"))
+    assert response.text == PLAIN
+    assert [record.outcome for record in engine.log] == ["cancelled", "finished"]
+    assert row(response).details["plan_tokens"] < 110
+
+
+def test_a_planner_that_thinks_first_is_not_stopped() -> None:
+    engine = make(f"<think>{words(150)}</think>\n{THREE}")
+    _, response = answer(engine, Plan("skeleton"))
+    assert "3. **Sleep**" in response.text
+
+
 def test_what_depends_on_a_failed_part_is_still_written() -> None:
     down = Reply("", after=0, error=BackendError("gone"), delay=2)
     engine = make(GRAPH.replace("<1", "<2"), {2: down, 1: words(10)})
