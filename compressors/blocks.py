@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .columns import columns
 from .diffs import diffs
 from .parts import code_paragraphs
 from .structured.loose import records
@@ -41,7 +42,7 @@ class Region:
 
 
 def blocks(text: str) -> list[Region]:
-    """Return front matter, code, diffs, table rows and JSON values, in order, disjoint."""
+    """Return front matter, code, diffs, table rows, frames and JSON values, in order, disjoint."""
     taken: list[Region] = []
     if front := _FRONT.search(text):
         taken.append(Region(front.start() + text.startswith("\ufeff"), front.end(), "front"))
@@ -53,6 +54,7 @@ def blocks(text: str) -> list[Region]:
             taken.append(region)
     patches = (Region(start, end, "fence") for start, end in diffs(text))
     taken = _merge(taken, patches)
+    taken = _merge(taken, (_line(text, a, b, head=head) for a, b, head in columns(text)))
     code = (Region(start, end, "fence") for start, end in code_paragraphs(text))
     loose = (Region(one.start, one.end, "json") for one in records(text))
     return _merge(_merge(_merge(taken, code), loose), _records(text))

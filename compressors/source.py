@@ -142,8 +142,8 @@ def _is_source(sample: str, *, is_picked: bool = False) -> bool:
         return num_lines >= 6 and bool(_WRAPPED.search(sample)) and _is_hashed(sample)
     count = strong = said = fits = data = 0
     for line in lines:
-        body = line.strip()
-        if _MARKUP.match(line):
+        body = _short(line.strip())
+        if _MARKUP.match(_short(line)):
             said += 1
         elif _NEUTRAL.match(body):
             data += '""' in body or body[-1] == ","
@@ -184,7 +184,7 @@ def _is_hashed(sample: str) -> bool:
 def bare(text: str) -> Sequence[str]:
     """Return the lines that are neither blank nor all comment or literal, without these."""
     stripped = _ASIDE.sub(_put, text)
-    lines = [_short(line.rstrip()) for line in stripped.split("\n")]
+    lines = [line.rstrip() for line in stripped.split("\n")]
     lines = [line for line in lines if line.strip() and line.strip() not in ('""', '"";')]
     step = -(-len(lines) // _MOST_LINES) or 1
     return lines[::step]

@@ -38,7 +38,7 @@ def _reason(sample: str) -> str | None:
     dense = len(sample) - sample.count(" ")
     signs = len(_CODE.findall(sample))
     if len(words) >= 20 and signs > 0.12 * dense:
-        return "the text is code, a log or a table"
+        return f"{signs / dense:.0%} of the text are digits and signs, as in code, logs and tables"
     lower = [word.lower() for word in words]
     if len(words) >= 8 and (name := language(lower)) != "en":
         english = sum(word in STOP_WORDS["en"] for word in lower)

@@ -155,13 +155,23 @@ class _Reader:
 
     def _add(self, kind: str, start: int, end: int) -> bool:
         if self.wants == "next":
-            return False
+            return kind == "string" and self._goes_on(end)
         parent = self.open[-1][0] if self.open else -1
         siblings = self.nodes[parent].children if self.open else []
         step, member = self._key or (len(siblings), start)
         siblings.append(len(self.nodes))
         self.nodes.append(Node(kind, start, end, member, parent, step, []))  # type: ignore[arg-type]
         self.wants = "next"
+        return True
+
+    def _goes_on(self, end: int) -> bool:
+        """Take a string right after another as its rest, as Python does; both stay whole."""
+        last = self.nodes[-1] if self.nodes else None
+        if last is None or not self.open or last.parent != self.open[-1][0]:
+            return False
+        if self.text[last.start] not in "\"'" or last.kind not in ("string", "other"):
+            return False
+        last.kind, last.end = "other", end
         return True
 
     def _opens(self, mark: str, start: int, end: int) -> bool:
