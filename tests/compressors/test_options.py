@@ -287,3 +287,21 @@ def test_progress_ends_at_the_whole() -> None:
     )
     assert seen[-1] == (3 * len(PROSE), 3 * len(PROSE))
     assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(rate=0), Budget(target_tokens=0), Budget(threshold=1), Budget(quality=0)]
+)
+def test_a_budget_for_nothing_leaves_nothing_of_prose_but_what_must_stay(budget: Budget) -> None:
+    engine = Compressor(make_scorer("lexical"), make_counter())
+    text = "The wheel was built by hand in the winter of that year."
+    [result] = engine.compress([text], budget)
+    assert result.text == ""
+    [kept] = engine.compress([text], budget, force_keep=["by hand"])
+    assert kept.text.rstrip(".") == "by hand"
+
+
+@pytest.mark.parametrize("value", [1.5, 1e9, -1, float("inf"), float("nan")])
+def test_a_threshold_that_no_score_can_reach_is_refused(value: float) -> None:
+    with pytest.raises(InvalidRequest, match=r"threshold must be in \[0, 1\], got "):
+        Budget(threshold=value)
