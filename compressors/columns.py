@@ -15,7 +15,7 @@ Row = tuple[int, int, bool]
 
 _LINE = re.compile(r"[^\n]+")
 _RULED = re.compile(r"[ \t]*[-+|=─┼┬┴├┤╞╪╡═]{3,}[-+|=─┼┬┴├┤╞╪╡═ \t]*\r?$")
-_HAS_JOINT = re.compile(r"-\+-|─┼─|\+-|-{3,} +-{3,}|={3,} +={3,}")
+_HAS_JOINT = re.compile(r"─┼─|\+-|(?<!-)-{3,}+ ++-{3}|(?<!=)={3,}+ ++={3}")
 _HEAD = re.compile(r"[ \t]*(?:[%#A-Z][A-Za-z0-9%/_()#-]*(?: {1,}|\t|\r?$)){3,}(?:on\r?)?$")
 _MODE = re.compile(r"[ \t]*[-dlbcps](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ ")
 _FRAME = re.compile(

@@ -20,7 +20,7 @@ _ASIDE = re.compile(
     r"|\#\[(?P<deep>=*)\[[\s\S]*?(?:\](?P=deep)\]|\Z)"
     r"|^=(?:pod|head\d|begin|over|item|encoding)\b[\s\S]*?(?:^=(?:cut|end)\b.*$|\Z)"
     r"|<<[-~]?[ ]?[\"']?(?P<here>[A-Z_]{2,30})[\"']?[^\n]*\n"
-    r"[\s\S]{0,9000}?\n[ \t]*(?P=here)[ \t]*$)"
+    r"[\s\S]{0,2000}?\n[ \t]*(?P=here)[ \t]*$)"
     r"|(?P<string>\"(?:[^\"\\\n]|\\.){0,2000}+(?:\"|\Z)"
     r"|(?<![\w)\]])[bfrBFRu]{0,2}'(?:[^'\\\n]|\\.){0,2000}+(?:'|\Z))"
     r"|(?P<line>^[ \t]*(?:#(?!(?:include|define|undef|if|ifdef|ifndef|else|elif|endif|pragma"

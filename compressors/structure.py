@@ -51,12 +51,14 @@ def _pairs(text: str, found: list[Piece]) -> dict[int, int]:
     pairs: dict[int, int] = {}
     stack: list[tuple[str, int]] = []
     tags: dict[str, list[int]] = {}
-    at = 0
+    at = num_old = 0  # of what is open since an earlier line
     for i, piece in enumerate(found):
         if "\n" in (space := text[at : piece.body]) and space.count("\n") > 1:
             stack.clear()
         elif "\n" in space and stack:
-            stack = [entry for entry in stack if found[entry[1]].role == "open"]
+            num_old = min(num_old, len(stack))
+            stack[num_old:] = [e for e in stack[num_old:] if found[e[1]].role == "open"]
+            num_old = len(stack)
         at = piece.end
         if piece.kind == "tag" and (tag := _TAG.match(text, piece.body)):
             name = tag[2]
