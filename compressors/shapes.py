@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 _SAMPLE = 400
+_LONGEST = 600
 _TAG = re.compile(r"<[^<>]{1,2000}>")
 _ROOT = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>.*</\1\s*>\s*\Z", re.DOTALL)
 _DECIMAL_TIME = re.compile(r"\d\d:\d\d(?::\d\d)?,\d")
@@ -28,7 +29,7 @@ _CODE = re.compile(
     r"|(?:raise|assert|yield|await|del|pass|break|continue)\b(?:[^.]*|.*[)\]}])$"
     r"|(?:const|let|var|val|mut)\s+\w|return\b(?:[^.]*|.*[)\]}])$"
     r"|(?:if|for|while|switch|else if|catch)\s*\(|\}?\s*else\s*\{?$"
-    r"|[\w.\[\]*&>-]+ *(?::?=|\+=|-=|\*=) *\S|[\w.]+\([^ ]*\)?.*[;{,)]\s*$"
+    r"|[\w.\[\]*&>-]+ *(?::?=|\+=|-=|\*=) *\S|[\w.]+\(.*[;{,)]\s*$"
     r"|.*[;{}]\s*(?://.*)?$|[)\]}]+[;,)]*$|(?://|/\*|\*/|\* |\*$)|'''|\"\"\"|#!/"
     r"|(?:SELECT|INSERT INTO|CREATE TABLE|UPDATE|FROM|WHERE|JOIN)\s)"
 )
@@ -70,6 +71,11 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()][:_SAMPLE]
 
 
+def ends(line: str) -> str:
+    """Return both ends of a long line: how it begins and ends says what it is."""
+    return line if len(line) <= _LONGEST else line[: _LONGEST // 2] + line[-_LONGEST // 2 :]
+
+
 def is_xml(text: str) -> bool:
     """Whether the text is one element, or declares XML or HTML; prose in a tag is not."""
     body = text.lstrip("\ufeff \t\r\n")
@@ -96,7 +102,7 @@ def is_yaml(text: str) -> bool:
 
     A transcript (``Ann: Hello.``) has long values or repeats its keys.
     """
-    lines = _without_block_texts(line for line in _lines(text) if line.lstrip()[0] != "#")
+    lines = _without_block_texts(ends(line) for line in _lines(text) if line.lstrip()[0] != "#")
     documents: list[list[str]] = [[]]
     for line in lines:
         if line.rstrip() in ("---", "..."):
@@ -185,7 +191,7 @@ def _is_short(cell: str) -> bool:
 
 def is_code(text: str) -> bool:
     """Whether most lines look like statements, and some can be nothing else."""
-    lines = _lines(text)
+    lines = list(map(ends, _lines(text)))
     if text.startswith("#!/"):
         return True
     if len(lines) < 2 or "```" in text:

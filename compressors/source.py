@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .shapes import ends
+
 _SAMPLE = 60_000
 _MOST_LINES = 600
 _FEWEST = 4
-_LONGEST = 600
 _ASIDE = re.compile(
     r"(?P<text>[bfrBFRu]{0,2}'''[\s\S]*?(?:'''|\Z)|\"\"\"[\s\S]*?(?:\"\"\"|\Z))"
     r"|(?P<block>/\*[\s\S]*?(?:\*/|\Z)|<!--[\s\S]*?(?:-->|\Z)"
@@ -21,8 +22,8 @@ _ASIDE = re.compile(
     r"|^=(?:pod|head\d|begin|over|item|encoding)\b[\s\S]*?(?:^=(?:cut|end)\b.*$|\Z)"
     r"|<<[-~]?[ ]?[\"']?(?P<here>[A-Z_]{2,30})[\"']?[^\n]*\n"
     r"[\s\S]{0,2000}?\n[ \t]*(?P=here)[ \t]*$)"
-    r"|(?P<string>\"(?:[^\"\\\n]|\\.){0,2000}+(?:\"|\Z)"
-    r"|(?<![\w)\]])[bfrBFRu]{0,2}'(?:[^'\\\n]|\\.){0,2000}+(?:'|\Z))"
+    r"|(?P<string>(?<!\\)\"(?:[^\"\\\n]|\\.){0,2000}+(?:\"|\Z)"
+    r"|(?<![\w)\]\\])[bfrBFRu]{0,2}'(?:[^'\\\n]|\\.){0,2000}+(?:'|\Z))"
     r"|(?P<line>^[ \t]*(?:#(?!(?:include|define|undef|if|ifdef|ifndef|else|elif|endif|pragma"
     r"|error|line|import)\b|!)"
     r"|//|--(?![-\w])|;|%(?![%{])|!|\"(?=[^\"\n]*$)|dnl\b|(?:rem|REM)\b|\.\\\"|\*(?=[ /]|$)).*"
@@ -142,8 +143,8 @@ def _is_source(sample: str, *, is_picked: bool = False) -> bool:
         return num_lines >= 6 and bool(_WRAPPED.search(sample)) and _is_hashed(sample)
     count = strong = said = fits = data = 0
     for line in lines:
-        body = _short(line.strip())
-        if _MARKUP.match(_short(line)):
+        body = ends(line.strip())
+        if _MARKUP.match(ends(line)):
             said += 1
         elif _NEUTRAL.match(body):
             data += '""' in body or body[-1] == ","
@@ -188,11 +189,6 @@ def bare(text: str) -> Sequence[str]:
     lines = [line for line in lines if line.strip() and line.strip() not in ('""', '"";')]
     step = -(-len(lines) // _MOST_LINES) or 1
     return lines[::step]
-
-
-def _short(line: str) -> str:
-    """Return both ends of a long line: how it begins and ends says what it is."""
-    return line if len(line) <= _LONGEST else line[: _LONGEST // 2] + line[-_LONGEST // 2 :]
 
 
 def _put(found: re.Match[str]) -> str:

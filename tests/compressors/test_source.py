@@ -214,5 +214,7 @@ def test_detection_takes_time_in_proportion_to_what_it_reads() -> None:
         '"' * 3001,
         "(a " * 3000,
         'f("' + 'a\\"' * 9000,
+        "f('" + "a\\'" * 9000,
+        "f(" * 20_000,
     ):
         assert detect("\n".join([text] * 8)) is not None
