@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .counted import counted
 from .pieces import Piece
 from .scorers.vocabulary import LINKS, PHRASES, STOP_WORDS, binds, is_negation, language
 
@@ -25,7 +26,10 @@ def bound(text: str, found: Sequence[Piece]) -> list[Piece]:
     found = _stressed(text, found)
     words = [_plain(text, piece) for piece in found]
     sample = [word for word in words[:_SAMPLE] if word]
-    stop = LINKS | STOP_WORDS["en"] | STOP_WORDS[language(sample)]
+    tongue = language(sample)
+    stop = LINKS | STOP_WORDS["en"] | STOP_WORDS[tongue]
+    found = counted(text, found, stop, tongue)
+    words = [_plain(text, piece) for piece in found]
     merged: list[Piece] = []
     i = 0
     while i < len(found):
@@ -84,13 +88,10 @@ def _last(
 
 
 def _beyond(text: str, found: Sequence[Piece], words: Sequence[str], i: int, binder: str) -> int:
-    """Go on past a bare number to what it counts, and past a verb to the rest of ne ... pas."""
+    """Go on past a verb to the rest of ne ... pas."""
     if not _follows(text, found, i):
         return i
     after = words[i + 1]
-    counts = after.isalpha() and not binds(after)
-    if words[i].replace(".", "").replace(",", "").isdigit() and counts:
-        return i + 1
     is_split = binder == "ne" or binder.startswith("n'")
     return i + 1 if is_split and is_negation(after) else i
 

@@ -114,7 +114,8 @@ FILLERS = _words(
 NEGATIONS = _words(
     """
     no not never none nobody nothing neither nor nowhere without cannot except unless n't hardly
-    nicht kein keine keinen keinem keiner nie niemals niemand nichts ohne weder außer ne pas
+    nicht kein keine keinen keinem keiner keinesfalls keineswegs nie niemals niemand nichts ohne
+    weder außer ne pas
     jamais rien aucun aucune sans sauf personne nunca jamás nada nadie ningún ninguno sin não
     nem nenhum sem non mai niente nessuno senza niet geen nooit niets не нет ни без никогда ні
     ніколи nie żaden żadna żadne nigdy bez inte ikke ikkje ingen inga inget aldrig aldri utan uden
@@ -161,6 +162,46 @@ PHRASES: Mapping[str, frozenset[str]] = {
     "como": _words("máximo mínimo"),
 }
 """Binders of two words: the first, and what makes it one."""
+
+YEARS = _words(
+    """
+    in since of by until before after year im seit jahr ab en depuis année an desde año nel dal
+    anno в с году
+    """
+)
+"""Words after which a number of four digits is a year."""
+
+QUALITIES = _words(
+    """
+    new old other more further different separate large small big good full whole total open first
+    last long short young major minor free extra business calendar non
+    nouveaux nouvelles autres grands grandes petits petites premiers premières derniers dernières
+    jeunes bons bonnes nuevos nuevas otros otras primeros primeras últimos últimas grandes pequeños
+    nuovi nuove altri altre grandi piccoli primi prime ultimi ultime giovani
+    """
+)
+"""Words that may stand between a number and what it counts."""
+
+RATES = _words("per pro par por each every")
+"""Words before what an amount is of."""
+
+_TIMES = {
+    "a": "second minute hour day night week month quarter year time piece",
+    "an": "hour",
+    "am": "tag",
+    "im": "jahr monat",
+    "al": "día mes año giorno mese",
+    "à": "heure",
+    "par": "an",
+    "la": "semana",
+    "l'": "heure",
+    "в": "секунду минуту час день сутки неделю месяц год",
+}
+FREQUENCIES: Mapping[str, frozenset[str]] = {
+    time: frozenset(link for link, times in _TIMES.items() if time in times.split())
+    for time in " ".join(_TIMES.values()).split()
+}
+"""Spans of time, and the small words that make an amount a rate before them."""
 
 WHO = _words("who whom whose wer wem wen wessen qui quién quiénes chi quem wie кто")
 """Question words that ask for a name."""

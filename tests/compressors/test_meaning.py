@@ -27,7 +27,7 @@ def squeeze(text: str, rate: float, question: str | None = None) -> str:
         ("Wait until he hears from Carla.", "until he hears"),
         ("She was hardly ever late.", "hardly ever late"),
         ("Few people came.", "Few people"),
-        ("Take no more than 4 tablets a day.", "no more than 4 tablets"),
+        ("Take no more than 4 tablets a day.", "no more than 4 tablets a day"),
         ("It takes at least 5 workers.", "at least 5 workers"),
         ("Use up to 20 percent of it.", "up to 20 percent"),
         ("Workers must not under any circumstances open it.", "must not under any circumstances"),
