@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from .dialects import is_dialect, is_directives
 from .diffs import is_mostly_diff
 from .listings import unlisted
 from .parts import is_csv_part, is_diff, is_json_part, is_subtitles, is_tex, is_xml_part
@@ -108,6 +109,8 @@ def detect(text: str, hint: str | None = None) -> Format:
         ("log", is_log),
         ("toml", is_settings),
         ("code", is_source),
+        ("code", is_dialect),
+        ("toml", is_directives),
         ("code", _is_listing),
         ("xml", is_xml_part),
         ("csv", is_csv_part),
