@@ -80,7 +80,8 @@ def fenced(text: str) -> Iterator[Region]:
         closing = re.compile(rf"^[ \t]*{fence[0]}{{{len(fence)},}}[ \t]*\r?$", re.MULTILINE)
         line_end = text.find("\n", opening.end())
         info = text[opening.end() : line_end if line_end >= 0 else len(text)]
-        if fence[0] == "`" and "`" in info:  # inline code, not a fence
+        if (fence[0] == "`" and "`" in info) or info.strip().startswith("^"):
+            # inline code, or what Python prints under the code of a frame
             at = opening.end()
             continue
         closed = closing.search(text, line_end) if line_end >= 0 else None

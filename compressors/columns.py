@@ -8,7 +8,7 @@ stack trace are rows without a head.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 Row = tuple[int, int, bool]
 """Where a row starts and ends, and whether it is the head of those below it."""
@@ -24,6 +24,8 @@ _FRAME = re.compile(
     r"|at [^\s:]+:\d+(?::\d+)?\r?"
     r"|[^\s:]+\.go:\d+(?: \+0x[0-9a-f]+)?\r?)$"
 )
+_TRACEBACK = re.compile(r"[ \t]*(?:Exception Group )?Traceback \(most recent call last\):\r?$")
+_FILE = re.compile(r"[ \t]*File \"[^\"\n]{1,300}\", line \d+")
 _PLACED = re.compile(r"at .*(?:[:(]|\bline )\d|File \"|from |\.go:\d|at |\.\.\. \d|\d+: ")
 _WIDE_GAP = re.compile(r"\S {2,}\S|\t")
 _FEWEST = 2
@@ -36,6 +38,10 @@ def columns(text: str) -> Iterator[Row]:
     while i < len(lines):
         body = text[slice(*lines[i])]
         first = body.lstrip()[:1]
+        if first in ("T", "E") and _TRACEBACK.match(body):
+            stop = yield from _traceback(text, lines, i)
+            i = stop
+            continue
         if first and first in "-+|=─├┌╞═" and _RULED.match(body) and _HAS_JOINT.search(body):
             head = i
             if i > 0 and lines[i - 1][1] + 1 == lines[i][0] and _is_row(text[slice(*lines[i - 1])]):
@@ -58,6 +64,32 @@ def columns(text: str) -> Iterator[Row]:
         elif _MODE.match(body) or (body[:1] in " \t" and _is_frame(body)):
             yield *lines[i], False
         i += 1
+
+
+def _traceback(text: str, lines: list[tuple[int, int]], i: int) -> Generator[Row, None, int]:
+    """Yield what Python prints of an exception from ``i`` on, return the index after it.
+
+    A frame is its place with its code and the marks below; the last row is the exception.
+    """
+    yield *lines[i], True
+    depth = _depth(text, lines[i])
+    i += 1
+    while i < len(lines) and _FILE.match(text, *lines[i]):
+        own = _depth(text, lines[i])
+        end = i + 1
+        while end < len(lines) and _depth(text, lines[end]) > own:
+            end += 1
+        yield lines[i][0], lines[end - 1][1], False
+        i = end
+    if i < len(lines) and _depth(text, lines[i]) == depth and lines[i - 1][1] + 1 == lines[i][0]:
+        yield *lines[i], False
+        i += 1
+    return i
+
+
+def _depth(text: str, line: tuple[int, int]) -> int:
+    body = text[slice(*line)]
+    return len(body) - len(body.lstrip())
 
 
 def _below(text: str, lines: list[tuple[int, int]], i: int, *, is_ruled: bool) -> int:

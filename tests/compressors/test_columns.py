@@ -102,6 +102,30 @@ def test_a_frame_of_a_trace_is_whole_or_absent(text: str, rate: float) -> None:
             assert line.strip() in frames
 
 
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/srv/app/pool.py", line 88, in acquire
+    conn = self._connect(host, timeout=2.5)
+  File "/srv/app/pool.py", line 41, in _connect
+    raise ConnectionResetError(104, "Connection reset by peer")
+    ~~~~~~~~~~~~~~~~~~~~~~~~~~^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ConnectionResetError: [Errno 104] Connection reset by peer
+"""
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("lead", ["", "2026-12-01 10:00:02 ERROR the wheel does not turn\n"])
+def test_a_frame_of_python_keeps_its_code_and_the_exception_is_whole(
+    rate: float, lead: str
+) -> None:
+    first, *frames, last = re.split(r"\n(?=  File|\w)", TRACEBACK.strip())
+    [result] = COMPRESSOR.compress([lead + TRACEBACK + lead], Budget(rate=rate))
+    rest = result.text
+    for part in (first, *frames, last):
+        rest = rest.replace(part, "")
+    assert not re.search(r"Traceback|File|conn|raise|\^|Errno|peer", rest)
+
+
 @pytest.mark.parametrize(
     "text",
     [
