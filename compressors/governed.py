@@ -8,11 +8,15 @@ from itertools import pairwise
 
 from .pieces import Piece
 from .scorers.vocabulary import (
+    AUXILIARIES,
     CONDITIONS,
     CONTRASTS,
     EXCEPTIONS,
     LINKS,
     OPENINGS,
+    RELATIVES,
+    clause,
+    denies,
     is_negation,
     turns,
 )
@@ -24,6 +28,7 @@ _ITEM = re.compile(r"[-*+•‣◦·]|\(?(?:\d{1,3}|[a-zA-Z])[.)]")
 _EDGE = 1e-6
 _DEEPEST = 200
 _LONGEST = 60
+_INSERTS = ",—–-("
 _STOPS = ";:—–(["
 _NEVER_NESTED = frozenset(("front", "table"))
 
@@ -66,40 +71,90 @@ def scopes(
     "I don't want to fly before 11" is the contrary without its "don't want": a negation reaches
     the words after it, up to the end of the sentence, a semicolon, colon or dash, "but" and the
     like, and a comma before what may begin another clause. A sentence that it begins it
-    reaches as a whole (``leads``). "Stop at six unless told otherwise" is another order without
-    its "unless told": an exception reaches the words before it as well. "If the customer is
-    not in the list" needs its "not in the list".
+    reaches as a whole (``leads``); a relative clause needs its own ("which it does not have"), and
+    so does the rest of a sentence after an insertion ("do not, whatever you do, open"). "Stop at
+    six unless told otherwise" is another order without its "unless told": an exception reaches
+    the words before it as well. "If the customer is not in the list" needs its "not in the list".
     """
     under: dict[int, tuple[int, ...]] = {}
     holder, leader, number, comma, condition = -1, -1, -1, False, -1
+    split, waits = -1, False  # a negation before an insertion, and whether its verb is to come
     before: list[int] = []
+    relative: list[int] = []
+
+    def need(i: int, other: int) -> None:
+        if other not in under.get(i, ()):
+            under[i] = (*under.get(i, ()), other)
+
     for i, piece in enumerate(found):
         if sentences[i] != number:
-            number, holder, comma, before = sentences[i], -1, False, []
+            number, holder, comma, before, relative, split = sentences[i], -1, False, [], [], -1
             leader = i if piece.role == "word" and leads(text, piece) else -1
         if piece.role != "word":
             mark = text[piece.body : piece.end]
-            comma = mark.startswith(",")
+            comma = mark.startswith(",") and not (
+                holder == i - 1 >= 0 and _is_clause(text, found[i - 1])
+            )
+            if comma:
+                relative = []
             if mark[:1] in _STOPS:
-                holder, before = -1, []
+                holder, before, relative = -1, [], []
+                split = -1 if mark[:1] in ";:" else split
             continue
         words = _first_words(text, piece)
         first = words[0] if words else ""
-        if first in CONTRASTS or (comma and (first in LINKS or first in OPENINGS)):
+        is_clause = clause(words) > 0
+        is_other = is_clause or first in CONTRASTS or first in LINKS or first in OPENINGS
+        if first in CONTRASTS or (comma and is_other):
             holder = -1
+        if relative or (comma and first in RELATIVES):
+            relative.append(i)
+        if split >= 0:
+            need(i, split)
+            if waits and comma and not is_other and i > split + 2:
+                need(split, i)
+                waits = False
         comma = False
         if max(holder, leader) >= 0:
-            under[i] = (holder if holder >= 0 else leader,)
-        if piece.kind == "bound" and any(map(turns, words)):
-            if holder == condition >= 0 and any(map(is_negation, words)):
-                under[holder] = (*under.get(holder, ()), i)
-            condition = i if not CONDITIONS.isdisjoint(words) else -1
+            need(i, holder if holder >= 0 else leader)
+            is_led = holder == i - 2 >= 0 and found[i - 1].role != "word"
+            if is_led and _is_clause(text, found[holder]):
+                need(holder, i)
+        if is_clause or (piece.kind == "bound" and denies(words)):
+            negates = any(map(is_negation, words))
+            if holder == condition >= 0 and negates:
+                need(holder, i)
+            is_condition = is_clause or not CONDITIONS.isdisjoint(words)
+            condition = i if is_condition else -1
             holder = i
-            if not EXCEPTIONS.isdisjoint(words):
+            if is_clause or not EXCEPTIONS.isdisjoint(words):
                 for other in before:
-                    under[other] = (*under.get(other, ()), i)
+                    need(other, i)
+                before = []  # a later one reaches them through this one
+            if negates:
+                for other in relative[:-1]:
+                    need(other, i)
+                    need(i, relative[0])
+                relative = []
+            if split < 0 and _is_parted(text, found, i, words):
+                split, waits = i, True
         before.append(i)
     return under
+
+
+def _is_clause(text: str, piece: Piece) -> bool:
+    return piece.role == "word" and clause(_first_words(text, piece)) > 0
+
+
+def _is_parted(text: str, found: Sequence[Piece], i: int, words: Sequence[str]) -> bool:
+    """Whether an insertion parts a negated auxiliary from its verb: "do not, whatever you do,"."""
+    if not words or i + 2 >= len(found) or found[i + 1].role == "word":
+        return False
+    is_negated = words[-1] in ("cannot", "never") or words[-1].endswith("n't")
+    if not is_negated and not (words[-1] == "not" and words[-2:-1] and words[-2] in AUXILIARIES):
+        return False
+    after = _first_words(text, found[i + 2])
+    return text[found[i + 1].body] in _INSERTS and after[:1] != [] and after[0] not in CONTRASTS
 
 
 def _first_words(text: str, piece: Piece) -> list[str]:

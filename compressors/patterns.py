@@ -56,11 +56,17 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "url",
-        re.compile(rf"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{{1,15}}://[^\s<>\"`{_WIDE_END}]+"),
+        re.compile(
+            r"<(?:mailto:|[A-Za-z][A-Za-z0-9+.-]{1,15}://)[^\s<>\"`]{1,2000}>"
+            rf"|(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{{1,15}}://[^\s<>\"`{_WIDE_END}]+"
+        ),
     ),
     (
         "email",
-        re.compile(r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"),
+        re.compile(
+            r"<[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+>"
+            r"|(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+        ),
     ),
     (
         "template",

@@ -104,7 +104,7 @@ def _extended(text: str, region: Region) -> Region:
             end += 1
             if end - region.end > _LONG:
                 return Region(end, end, region.kind)
-    elif region.kind == "url":
+    elif region.kind == "url" and text[start] != "<":
         while end > max(start + 1, region.end - 64) and text[end - 1] in ".,;:!?'\"*_~)]}>":
             pair = {")": "(", "]": "[", "}": "{"}.get(text[end - 1])
             body = text[start:end]

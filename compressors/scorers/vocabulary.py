@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 
 def _words(text: str) -> frozenset[str]:
@@ -114,6 +115,7 @@ FILLERS = _words(
 NEGATIONS = _words(
     """
     no not never none nobody nothing neither nor nowhere without cannot except unless n't hardly
+    deny denies denied denying lack lacks lacked lacking
     nicht kein keine keinen keinem keiner keinesfalls keineswegs nie niemals niemand nichts ohne
     weder außer ne pas
     jamais rien aucun aucune sans sauf personne nunca jamás nada nadie ningún ninguno sin não
@@ -154,6 +156,7 @@ BINDERS = (
 
 PHRASES: Mapping[str, frozenset[str]] = {
     "at": _words("most least"),
+    "no": _words("longer"),
     "up": _words("to"),
     "other": _words("than"),
     "bis": _words("zu"),
@@ -162,6 +165,51 @@ PHRASES: Mapping[str, frozenset[str]] = {
     "como": _words("máximo mínimo"),
 }
 """Binders of two words: the first, and what makes it one."""
+
+DENIALS: Mapping[str, frozenset[str]] = {
+    "far": _words("from"),
+    **dict.fromkeys(["fail", "fails", "failed", "failing"], _words("to")),
+    **dict.fromkeys(["refuse", "refuses", "refused", "refusing"], _words("to")),
+}
+"""Negators of two words, as ``PHRASES`` are binders."""
+
+AUXILIARIES = _words(
+    """
+    do does did can could will would shall should may might must is are was were am has have had
+    """
+)
+"""Verbs that are one with a *not* after them, and with the verb behind it."""
+
+DEADLINES = _words(
+    """
+    before after until till by since vor nach bis seit ab spätestens frühestens avant après depuis
+    dès antes después hasta desde prima dopo fino entro dal до после с по antes após até
+    """
+)
+"""Words that stay with the date or number after them."""
+
+CLAUSES: tuple[str, ...] = (
+    "provided that", "as long as", "so long as", "on condition that", "in case", "only if",
+    "es sei denn", "außer wenn", "nur wenn", "vorausgesetzt dass", "solange bis",
+    "à moins que", "à moins de", "à condition que", "pourvu que", "sauf si", "tant que",
+    "a menos que", "a no ser que", "siempre que", "con tal de que", "salvo que",
+    "a meno che", "a condizione che", "a patto che", "salvo che", "tranne se", "solo se",
+    "если только", "при условии что", "до тех пор пока", "только если", "разве что",
+    "a não ser que",
+)  # fmt: skip
+"""Conditions of several words: each is one, and what stands around it is nothing without it."""
+
+_SPLIT = [one.split() for one in CLAUSES]
+_CLAUSES = {first: [one for one in _SPLIT if one[0] == first] for first, *_ in _SPLIT}
+_MOST = max(map(len, _SPLIT))
+
+RELATIVES = _words(
+    """
+    which who whom whose that where der die das den dem deren dessen welche welcher welches qui que
+    dont quien quienes che cui который которая которое которые которого которой которых
+    """
+)
+"""Words that begin a relative clause after a comma."""
 
 YEARS = _words(
     """
@@ -277,6 +325,28 @@ def is_negation(word: str) -> bool:
 def turns(word: str) -> bool:
     """Whether a statement without this word, in lower case, would be another one."""
     return word in LIMITS or is_negation(word)
+
+
+def denies(words: Sequence[str]) -> bool:
+    """Whether words in lower case hold one that turns, or two that do together.
+
+    >>> denies("far from it".split()), denies("so far".split())
+    (True, False)
+    """
+    return any(map(turns, words)) or any(b in DENIALS.get(a, ()) for a, b in pairwise(words))
+
+
+def clause(words: Sequence[str]) -> int:
+    """Return how many words in lower case, from the first on, are one of ``CLAUSES``.
+
+    >>> clause("à moins qu'il vienne".split()), clause("à moins".split())
+    (3, 0)
+    """
+    near = ["que" if word.startswith("qu'") else word for word in words[:_MOST]]
+    return max(
+        (len(one) for one in _CLAUSES.get("".join(near[:1]), ()) if near[: len(one)] == one),
+        default=0,
+    )
 
 
 def binds(word: str) -> bool:

@@ -17,7 +17,7 @@ def squeeze(text: str, rate: float, question: str | None = None) -> str:
 @pytest.mark.parametrize(
     ("text", "unit"),
     [
-        ("Please do not ever send the report.", "not ever send"),
+        ("Please do not ever send the report.", "do not ever send"),
         ("I would have paid.", "would have paid"),
         ("I paid if they had asked.", "if they had asked"),
         ("Stop the pump before opening the valve.", "before opening"),
@@ -25,7 +25,7 @@ def squeeze(text: str, rate: float, question: str | None = None) -> str:
         ("Only admins can delete users.", "Only admins"),
         ("Ben doesn’t send the contract.", "doesn’t send"),
         ("Wait until he hears from Carla.", "until he hears"),
-        ("She was hardly ever late.", "hardly ever late"),
+        ("She was hardly ever late.", "was hardly ever late"),
         ("Few people came.", "Few people"),
         ("Take no more than 4 tablets a day.", "no more than 4 tablets a day"),
         ("It takes at least 5 workers.", "at least 5 workers"),
