@@ -15,7 +15,7 @@ from ..planners.known import KnownEngine
 from ..planners.outline import OutlineWords
 from ..planners.predictor import Forecast
 from ..planners.prompts import PLAIN_WORDS, PlainWords, Wording
-from ..planners.prospect import AGAIN, Prospect, prospect
+from ..planners.prospect import Prospect, prospect
 from ..planners.small import Small
 from ..planners.speed import StepCost
 from .cost.predict import Predictor
@@ -25,7 +25,7 @@ from .plan_choice import Choice, Strategy, check_strategy, choose
 from .plan_engine import dispatched, is_race_free, known_engine, small_of
 from .plan_events import again_events, held_plan, plain_events, slots_events
 from .plan_options import check_options, outline_of
-from .plan_preview import slots_forecast
+from .plan_preview import forecast_of, slots_forecast
 from .plan_report import planned_decision, planned_facts, said
 from .report import StageReport
 from .types import Event, Finished, Handler, Request, Response, TextDelta
@@ -114,25 +114,24 @@ class Plan:
     ) -> AsyncGenerator[Event, None]:
         """Answer the request; see ``Middleware``."""
         choice = self.choose(request)
+        why = choice.why if choice.how == "plain" else self._doubt(choice, request)
+        trial = ""
+        if why and choice.how != "plain" and self.known.habits[kind_of(choice)].refuse():
+            why, trial = "", why
         match choice.how:
-            case "plain":
-                row = StageReport("plan", f"no plan: {choice.why}", details=said(choice))
-                found = plain_events(request, self.known.watch(call_next), row)
-            case "slots" | "sot":
-                guess = slots_forecast(choice, self.known, self.width)
-                call_next, width = self.known.watch(call_next), self.width
-                if guess is not None and (why := self.refuses(choice, guess)):
-                    row = StageReport("plan", f"no plan: {why}", details=said(choice))
-                    found = plain_events(request, call_next, row)
-                else:
-                    found = slots_events(choice, request, call_next, width, guess)
-            case "plan" | "decide" if why := self._expects_nothing(choice, request):
+            case "outline":
+                found = self._planned(choice, request, call_next, trial)
+            case _ if why:
                 row = StageReport("plan", f"no plan: {why}", details=said(choice))
                 found = plain_events(request, self.known.watch(call_next), row)
-            case "outline" | "plan":
-                found = self._planned(choice, request, call_next)
+            case "slots" | "sot" | "plain":
+                guess = slots_forecast(choice, self.known, self.width)
+                watched = self.known.watch(call_next)
+                found = slots_events(choice, request, watched, self.width, guess, trial=trial)
+            case "plan":
+                found = self._planned(choice, request, call_next, trial)
             case "decide":
-                found = self._decided(choice, request, call_next)
+                found = self._decided(choice, request, call_next, trial)
         async with aclosing(found) as events:
             async for event in events:
                 yield event
@@ -142,19 +141,20 @@ class Plan:
 
         Parts that were asked for by name (``map``, ``template``, ``sot``) are written as such.
         """
-        is_asked = choice.how in ("slots", "sot") and choice.strategy != "auto"
-        return "" if is_asked else Gate(self.when).refuses(guess)
+        return "" if is_named(choice) else Gate(self.when).refuses(guess)
 
-    def _expects_nothing(self, choice: Choice, request: Request) -> str:
-        """Return why not even a plan is asked for, "" where one may pay."""
-        if self.when == "always":
+    def _doubt(self, choice: Choice, request: Request) -> str:
+        """Return why one call is expected to be better, "" where parts may pay; asks nobody."""
+        if self.when == "always" or is_named(choice):
             return ""
-        found = self.prospect(choice, request)
-        if found.gain >= MIN_GAIN:
-            return ""
-        habits = self.known.habits[kind_of(choice)]
-        habits.num_refused += 1
-        return "" if habits.num_refused % AGAIN == 0 else f"{found}, less than {MIN_GAIN:g}"
+        if choice.how in ("plan", "decide"):
+            found = self.prospect(choice, request)
+            return "" if found.gain >= MIN_GAIN else f"{found}, less than {MIN_GAIN:g}"
+        guess = slots_forecast(choice, self.known, self.width)
+        if choice.graph is not None:
+            messages = request.with_documents_inline().messages
+            guess = forecast_of(choice.graph.nodes, messages, self.known, self.width)
+        return self.refuses(choice, guess) if guess is not None else ""
 
     def prospect(self, choice: Choice, request: Request) -> Prospect:
         """Return what planning this request is expected to gain; no call is made."""
@@ -171,7 +171,7 @@ class Plan:
         )
 
     async def _planned(
-        self, choice: Choice, request: Request, call_next: Handler
+        self, choice: Choice, request: Request, call_next: Handler, trial: str
     ) -> AsyncGenerator[Event, None]:
         """Plan, unless the plan is given, and write the parts."""
         inline = request.with_documents_inline()
@@ -186,14 +186,16 @@ class Plan:
         is_raced = self.race
         if is_raced is None:  # a list pays anyway; a graph may be a chain
             is_open = choice.how == "plan" and choice.mode == "graph" and self.when == "pays"
+            is_open = is_open and not trial
             is_raced = is_open and await is_race_free(self.known, call_next, self.width)
-        answer = self._answer(choice, inline, call_next, wording, begun, is_raced=is_raced)
+        gate = Gate("always" if is_named(choice) else self.when, trial=trial)
+        answer = self._answer(choice, inline, call_next, wording, begun, gate, is_raced=is_raced)
         async with aclosing(_written(answer, choice, request, call_next)) as events:
             async for event in events:
                 yield event
 
     async def _decided(
-        self, choice: Choice, request: Request, call_next: Handler
+        self, choice: Choice, request: Request, call_next: Handler, trial: str
     ) -> AsyncGenerator[Event, None]:
         """Make the call that plans or answers, and do the one or the other."""
         inline, wording = request.with_documents_inline(), DecidingWords()
@@ -202,7 +204,8 @@ class Plan:
         async with aclosing(
             Opening(watched(replace(inline, messages=asked)), choice.mode)
         ) as opening:
-            answer = self._answer(choice, inline, call_next, wording, opening.plan_events())
+            begun, gate = opening.plan_events(), Gate(self.when, trial=trial)
+            answer = self._answer(choice, inline, call_next, wording, begun, gate)
             is_plan = await opening.is_plan()
             found = (
                 _written(answer, choice, request, call_next)
@@ -224,6 +227,7 @@ class Plan:
         call_next: Handler,
         wording: Wording,
         begun: AsyncGenerator[Event, None] | None,
+        gate: Gate,
         *,
         is_raced: bool = False,
     ) -> PlannedAnswer:
@@ -237,7 +241,7 @@ class Plan:
             begun=begun,
             wording=wording,
             engine=self.known,
-            gate=Gate(self.when),
+            gate=gate,
             small=self._small,
             race=is_raced and choice.how == "plan",
             seams=self.seams,
@@ -246,7 +250,12 @@ class Plan:
 
 def kind_of(choice: Choice) -> str:
     """Return under which name an engine's plans are learnt."""
-    return "decide" if choice.how == "decide" else choice.mode
+    return choice.mode if choice.how == "plan" else choice.how
+
+
+def is_named(choice: Choice) -> bool:
+    """Whether the parts are given and were asked for by name: they are written as such."""
+    return choice.how in ("slots", "sot", "outline") and choice.strategy != "auto"
 
 
 async def _written(

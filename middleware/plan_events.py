@@ -106,18 +106,20 @@ async def slots_events(
     call_next: Handler,
     width: int,
     found: Forecast | None = None,
+    *,
+    trial: str = "",
 ) -> AsyncGenerator[Event, None]:
     """Write the parts that are known before the first call, or after the published skeleton.
 
-    ``found`` is what was predicted, for the report.
+    For the report, ``found`` is what was predicted and ``trial`` why one call was thought better.
     """
     inline = replace(request.with_documents_inline(), constraint=None)
     calls = Calls(inline, call_next)
     pieces, why = choice.pieces, ""
-    plan: dict[str, Any] = {}
+    plan: dict[str, Any] = {"trial": trial or None}
     if choice.how == "sot":
         pieces, why = await _published(request, calls)
-        plan = {"plan_tokens": calls.usage.completion_tokens, "plan_seconds": calls.seconds}
+        plan |= {"plan_tokens": calls.usage.completion_tokens, "plan_seconds": calls.seconds}
         if not why and not is_room(pieces, limit := request.sampling.max_tokens):
             why = f"max_tokens of {limit} is too small for {(len(pieces) + 1) // 2} points"
         width = max(len(pieces), 1)
@@ -142,7 +144,8 @@ async def slots_events(
         text += rest
         yield TextDelta(rest)
     facts = said(choice) | slots_facts(answer, found) | plan
-    row = StageReport("plan", slots_decision(answer), calls.seconds, details=facts)
+    said_so = slots_decision(answer) + (", as a trial" if trial else "")
+    row = StageReport("plan", said_so, calls.seconds, details=facts)
     response = Response(
         text,
         finish_reason=answer.finish_reason if answer.failed is None else "stop",

@@ -18,12 +18,14 @@ class Gate:
     """When to write parts at the same time.
 
     ``pays``: only with a predicted gain of ``min_gain`` and no more than ``max_extra`` prompt
-    tokens read again; ``always``: whatever is predicted.
+    tokens read again; ``always``: whatever is predicted. ``trial`` says why a plan was not expected
+    to pay that is followed all the same, to learn what it comes to now.
     """
 
     when: When = "pays"
     min_gain: float = MIN_GAIN
     max_extra: int = MAX_EXTRA_PROMPT
+    trial: str = ""
 
     def refuses(self, found: Forecast, *, is_running: bool = False) -> str:
         """Return why one call is better, "" when the parts are.
@@ -31,7 +33,7 @@ class Gate:
         ``is_running``: both are being written, so that the one to end first is taken. Parts of a
         chain cannot be that but for an error in the lengths.
         """
-        if self.when == "always":
+        if self.when == "always" or self.trial:
             return ""
         least = 1.0 if is_running and not found.is_chain else self.min_gain
         if found.gain < least:

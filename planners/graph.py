@@ -7,7 +7,7 @@ Names: a *hard* dependency waits for the other part's text, a *soft* one only ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -108,6 +108,17 @@ def tails(nodes: Iterable[Node]) -> dict[int, int]:
         for other in node.needs:
             after[other] = max(after.get(other, 0), result[node.id])
     return result
+
+
+def longest_share(nodes: Iterable[Node], tokens: Mapping[int, int]) -> float:
+    """Return which share of all tokens is on the longest chain of hard dependencies.
+
+    >>> longest_share([Node(1, "a"), Node(2, "b"), Node(3, "c", needs=(1,))], {1: 5, 2: 10, 3: 5})
+    0.5
+    """
+    written = [replace(node, length=tokens.get(node.id, 0)) for node in nodes]
+    total = sum(node.length for node in written)
+    return max(tails(written).values(), default=0) / total if total else 1.0
 
 
 @dataclass(slots=True)

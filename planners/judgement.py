@@ -38,11 +38,9 @@ class Judgement:
             why = self.gate.refuses(found, is_running=is_raced and is_whole)
             if not why:
                 self.verdict = "parallel"
-                self.why = (
-                    f"a predicted gain of {found.gain:.2f}"
-                    if self.gate.when == "pays"
-                    else "always"
-                )
+                gain = f"a predicted gain of {found.gain:.2f}"
+                why = gain if self.gate.when == "pays" else "always"
+                self.why = f"a trial, though {self.gate.trial}" if self.gate.trial else why
             elif is_whole:
                 self.verdict, self.why = "one call", why
         self.forecast, self.at = found, at

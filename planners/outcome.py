@@ -15,13 +15,15 @@ def judged(answer: PlannedAnswer) -> dict[str, Any]:
     """Return the decision, times in seconds, and what was done about failures.
 
     ``sequential_seconds`` is what one plain call for as many tokens is estimated to take with the
-    engine as it is known now, and ``speedup`` compares the answer with that estimate.
+    engine as it is known now, and ``speedup`` compares the answer with that estimate, None
+    where the plan was given up.
     """
     judgement, sections = answer.judgement, answer.sections
     engine, found = sections.engine, answer.judgement.forecast
     tokens = sum(work.num_tokens for work in answer.works)
     prompt = num_tokens("".join(message.text for message in answer.request.messages))
     sequential = plain_seconds(engine.cost, prompt, tokens) if tokens else 0.0
+    is_known = tokens > 0 and answer.seconds > 0 and not answer.unusable
     flagged = [
         {"part": work.node.id, "like": work.alike[0], "share": round(work.alike[1], 3)}
         for work in answer.works
@@ -30,11 +32,12 @@ def judged(answer: PlannedAnswer) -> dict[str, Any]:
     return {
         "decision": judgement.verdict,
         "decision_why": judgement.why,
+        "trial": judgement.gate.trial or None,
         "predicted_gain": found.gain if found else None,
         "predicted_seconds": judgement.predicted_seconds,
         "actual_seconds": answer.seconds,
         "sequential_seconds": sequential,
-        "speedup": sequential / answer.seconds if answer.seconds else None,
+        "speedup": sequential / answer.seconds if is_known else None,
         "extra_prompt_tokens": found.extra_prompt_tokens if found else None,
         "cached_tokens": answer.usage.cached_tokens,
         "step_cost": asdict(engine.cost),
@@ -59,4 +62,5 @@ def decision(answer: PlannedAnswer) -> str:
     if judgement.verdict == "one call":
         return f"wrote {number} parts one after the other: {judgement.why}{rest}"
     how = "at the same time" if judgement.verdict == "parallel" else "as their lines came"
-    return f"wrote {number} parts {how}{rest}"
+    trial = ", as a trial" if judgement.gate.trial else ""
+    return f"wrote {number} part{'s' * (number != 1)} {how}{trial}{rest}"

@@ -53,13 +53,15 @@ def read_skeleton(text: str) -> list[tuple[str, str]]:
 
     >>> read_skeleton("Dumplings.\n2. Noodles.")
     [('1', 'Dumplings.'), ('2', 'Noodles.')]
+    >>> read_skeleton("")
+    []
     """
     text = text.strip()
     whole = text if text.startswith("1.") else f"1. {text}"
     points: dict[str, str] = {}
     for number, title in _POINT.findall(whole):
         points.setdefault(number, title)
-    return [*points.items()]
+    return [(number, title) for number, title in points.items() if title.strip()]
 
 
 def point_pieces(request: Request, outline: str) -> list[str | Slot]:

@@ -24,8 +24,9 @@ from ..middleware.types import (
     Usage,
 )
 from .calibration import num_tokens
+from .counting import believed_tokens
 from .gate import Gate
-from .graph import Plan
+from .graph import Plan, longest_share
 from .known import KnownEngine
 from .parser import Mode, PlanParser
 from .prompts import PLAIN_WORDS, Wording, is_example
@@ -167,8 +168,15 @@ class PlannedAnswer:
         plan_tokens = self.plan_tokens or num_tokens(self._parser.text)
         parts = 0 if self.unusable else len(self.plan.nodes)
         if plan_tokens:
-            written = sum(work.num_tokens for work in self.works)
-            self.sections.engine.habits[kind].observe(plan_tokens, written, parts)
+            tokens = {work.node.id: work.num_tokens for work in self.works}
+            is_divided = self.judgement.verdict == "parallel"
+            self.sections.engine.habits[kind].observe(
+                plan_tokens,
+                sum(tokens.values()),
+                parts,
+                longest=longest_share(self.plan.nodes, tokens) if is_divided else 1.0,
+                is_trial=bool(self.judgement.gate.trial),
+            )
 
     async def stream(self) -> AsyncGenerator[str, None]:
         """Yield the answer's text in the order of the plan.
@@ -238,10 +246,7 @@ class PlannedAnswer:
             async with aclosing(self._plan_events(max_tokens)) as events:
                 async for event in events:
                     if isinstance(event, Finished):
-                        usage = event.response.usage
-                        self.plan_prompt_tokens = usage.prompt_tokens
-                        self.plan_tokens = usage.completion_tokens or self.plan_tokens
-                        self.sections.prompt_tokens = usage.prompt_tokens + self.plan_tokens
+                        self._count_plan(event.response.usage, max_tokens)
                         self._parser.finish(is_cut=event.response.finish_reason == "length")
                     else:
                         self.plan_tokens += 1
@@ -261,6 +266,20 @@ class PlannedAnswer:
             self._require(f"the plan has {number} part{'s' if number != 1 else ''}")
         self.plan_seconds = self.calls.seconds
         self._go_on()
+
+    def _count_plan(self, usage: Usage, max_tokens: int) -> None:
+        """Note the tokens of the planner's call, as far as what is said of them can be."""
+        cost, seconds = self.sections.engine.cost, self.calls.seconds
+        said = usage.completion_tokens
+        self.plan_tokens = believed_tokens(
+            said or self.plan_tokens,
+            self._parser.text,
+            max_tokens=max_tokens,
+            most_written=2 * seconds / cost.seconds(1, 0) if said else 0,
+        )
+        prompt = num_tokens("".join(message.text for message in self._messages))
+        self.plan_prompt_tokens = max(usage.prompt_tokens, 0)
+        self.sections.prompt_tokens = (self.plan_prompt_tokens or prompt) + self.plan_tokens
 
     @property
     def _is_prose(self) -> bool:

@@ -23,6 +23,7 @@ from ..middleware.types import (
 )
 from .budget import MIN_TOKENS, Budget
 from .calls import Calls
+from .counting import Count
 from .endings import NEAR
 from .overlap import Overlap
 from .prompts import continue_messages
@@ -223,7 +224,7 @@ class SlotsAnswer:
             sampling=replace(self._request.sampling, max_tokens=granted),
             deadline=self.calls.remaining(),
         )
-        num_pieces = 0
+        count, said, is_cut = Count(granted), 0, False
         # A held answer has no reasoning; what looks like it is its text.
         thoughts = Thoughts() if work.slot.constraint is None else None
         try:
@@ -231,20 +232,20 @@ class SlotsAnswer:
                 async for event in events:
                     if isinstance(event, Finished):
                         work.finish_reason = event.response.finish_reason
-                        if granted is not None and work.finish_reason == "length":
-                            num_pieces = max(num_pieces, granted)  # where nobody says how many
-                        num_pieces = event.response.usage.completion_tokens or num_pieces
+                        said = event.response.usage.completion_tokens
+                        is_cut = work.finish_reason == "length"
                         work.enforced = event.response.enforced
                     elif isinstance(event, TextDelta):  # pyright: ignore[reportUnnecessaryIsInstance]
-                        num_pieces += 1
-                        if granted is not None and granted - num_pieces <= NEAR:
+                        count.piece(event.text)
+                        if granted is not None and granted - count.num_tokens <= NEAR:
                             work.is_near_end = not work.is_last
                         text = thoughts.feed(event.text) if thoughts else event.text
                         work.text += overlap.feed(text) if overlap else text
                         self._news.set()
         finally:
-            work.num_tokens += num_pieces
-            work.num_kept += num_pieces
+            num_tokens = count.end(said, is_cut=is_cut)
+            work.num_tokens += num_tokens
+            work.num_kept += num_tokens
             if thoughts is not None and (text := thoughts.flush()):
                 work.text += overlap.feed(text) if overlap else text
             if overlap is not None:

@@ -18,6 +18,7 @@ from ..middleware.errors import InvalidRequest
 KEPT = 200  # steps of one row, and as many of several; older ones are forgotten
 _SEVERAL = 1.5  # rows; what a batch costs stays known while calls come one at a time
 _ODD = 30.0, 8.0  # so many times above or below what is expected is left out, first and then
+_FRESH, _CHANGED = 8, 1.5  # so many new steps so many times faster or slower: the old do not count
 _LEAST = 1e-3  # of the prior's own step: a step is never free
 _RIDGE = 0.05  # the prior weighs as much as a twentieth of an observation
 
@@ -71,7 +72,9 @@ class Speed:
 
     Least squares of the relative errors, no coefficient negative. First the whole prior is scaled
     by the median, so that an engine of another size is known after a few steps; only what the
-    observations tell apart (steps with one row and with eight) changes its proportions.
+    observations tell apart (steps with one row and with eight) changes its proportions. Steps of
+    several rows are forgotten at once where the newest show another engine: nobody may make new
+    ones for as long as they say that a batch does not pay.
     """
 
     def __init__(self, prior: StepCost | None = None) -> None:
@@ -79,6 +82,7 @@ class Speed:
         self._alone: deque[tuple[Sequence[float], float]] = deque(maxlen=KEPT)
         self._together: deque[tuple[Sequence[float], float]] = deque(maxlen=KEPT)
         self._firsts: deque[tuple[Sequence[float], float]] = deque(maxlen=KEPT)
+        self._num_new = 0  # steps of several rows since they were last compared with the older
         self._lock = threading.Lock()
         self._cost: StepCost | None = self.prior
 
@@ -89,8 +93,9 @@ class Speed:
 
     def observe_step(self, rows: float, context: float, seconds: float) -> None:
         """Take the time of a step with so many rows and tokens in all of them."""
-        seen = self._alone if rows < _SEVERAL else self._together
-        self._take(seen, (1.0, rows, context), seconds)
+        is_alone = rows < _SEVERAL
+        self._num_new += not is_alone
+        self._take(self._alone if is_alone else self._together, (1.0, rows, context), seconds)
 
     def observe_first(self, new_tokens: int, seconds: float) -> None:
         """Take the time from a call to its first token; what waited in a queue does not count."""
@@ -102,6 +107,7 @@ class Speed:
         with self._lock:
             if self._cost is None:
                 prior = self.prior
+                self._forget()
                 seen = [*self._alone, *self._together]
                 scale, steps = fit((prior.step, prior.row, prior.context), seen)
                 _, first = fit((prior.call * scale, prior.prefill * scale), self._firsts)
@@ -110,6 +116,23 @@ class Speed:
                 fixed = max(fixed, scale * prior.step * _LEAST)
                 self._cost = StepCost(fixed, row, context, prefill, call)
             return self._cost
+
+    def _forget(self) -> None:
+        """Forget old steps of several rows where the newest are not what they let expect."""
+        if self._num_new < _FRESH:
+            return
+        together = list(self._together)
+        number, self._num_new = min(self._num_new, len(together)), 0
+        old, new = together[:-number], together[-number:]
+        if not old:
+            return
+        prior = self.prior
+        _, steps = fit((prior.step, prior.row, prior.context), [*self._alone, *old])
+        ratios = [y / said for x, y in new if (said := _dot(steps, x)) > 0]
+        middle = statistics.median(ratios) if ratios else 1.0
+        if not 1 / _CHANGED <= middle <= _CHANGED:
+            self._together.clear()
+            self._together.extend(new)
 
     def _take(
         self, seen: deque[tuple[Sequence[float], float]], x: Sequence[float], seconds: float

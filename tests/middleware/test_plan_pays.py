@@ -151,6 +151,37 @@ def test_now_and_then_a_plan_is_made_all_the_same() -> None:
     assert calls == [1] * (AGAIN - 1) + [2]
 
 
+@pytest.mark.parametrize("strategy", ["skeleton", "graph"])
+def test_an_engine_that_began_to_batch_is_found_by_a_trial(strategy: Any) -> None:
+    """One row takes as long as before, so that plain answers cannot tell."""
+    texts = {i: words(60, f"n{i}x") for i in range(1, 5)}
+    titles = "".join(f"{i}. Part number {i} has a title of many words\n" for i in range(1, 5))
+    plan = LONG if strategy == "graph" else titles
+    stage, found = Plan(strategy), []
+    for at in range(AGAIN + 6):
+        cost = Cost(step=0.0, row=0.03) if at < 2 else Cost(step=0.03, row=0.0)
+        engine = SimulatedEngine(planned(plan, texts, plain=words(100)), cost=cost)
+        found.append(answer(engine, stage)[1])
+    said = [decision(one) for one in found]
+    [trial] = [one for one in found if details(one).get("trial")]
+    assert decision(trial).endswith("at the same time, as a trial")
+    assert details(trial)["decision_why"].startswith("a trial, though a gain of ")
+    assert all(one.startswith("no plan: a gain") for one in said[2 : found.index(trial)])
+    assert all(one.endswith("at the same time") for one in said[found.index(trial) + 1 :])
+    assert found.index(trial) < len(found) - 2
+
+
+def test_an_outline_asked_for_by_name_is_always_divided() -> None:
+    slow = StepCost(step=0.001, row=0.030)
+    titles = ("Costs", "Noise", "Lifetime")
+    named = SimulatedEngine(lambda request: words(20), cost=Cost(step=0.001, row=0.030))
+    _, response = answer(named, Plan("template", outline=titles, cost=slow))
+    assert len(named.log) == 3
+    assert details(response)["decision"] == "parallel"
+    for title in titles:
+        assert f"**{title}**:" in response.text
+
+
 def test_always_asks_for_a_plan_whatever_is_expected() -> None:
     stage = Plan("graph", when="always", cost=StepCost(step=0.001, row=0.030))
     engine = SimulatedEngine(planned(FLAT))

@@ -17,6 +17,7 @@ from headrace.middleware.plan import Plan
 from headrace.middleware.types import Request, Response
 from headrace.planners.graph import Node
 from headrace.planners.predictor import Situation, forecast
+from headrace.planners.prospect import LEARNT
 from headrace.planners.scheduler import Schedule
 from headrace.planners.speed import StepCost
 
@@ -95,7 +96,7 @@ def test_a_chain_is_not_slower_than_a_plain_answer() -> None:
     ids=["billed", "full", "rows cost", "switched off", "always divided"],
 )
 def test_what_is_not_free_is_not_raced(engine: SimulatedEngine, stage: Plan) -> None:
-    for _ in range(3):
+    for _ in range(LEARNT):  # after that, a chain is not planned any more
         answer(engine, stage)
     assert not is_raced(engine)
 

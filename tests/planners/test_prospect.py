@@ -63,3 +63,27 @@ def test_free_rows_gain_what_the_plan_leaves() -> None:
     found = expected(free, learnt(*[(80, 400, 4)] * 2))
     assert found.gain == pytest.approx(400 / 180, rel=0.15)
     assert (found.num_parts, found.answer_tokens, found.num_plans) == (4, 400, 2)
+
+
+def test_answers_that_one_call_wrote_gain_nothing() -> None:
+    divided, collapsed = Habits(), Habits()
+    for _ in range(3):
+        divided.observe(40, 400, 4, longest=0.25)
+        collapsed.observe(40, 400, 4, longest=1.0)
+    assert expected(StepCost(), divided).gain > 2
+    assert expected(StepCost(), collapsed).gain < 1.15
+
+
+def test_a_trial_counts_for_more_than_what_was_learnt_before() -> None:
+    habits = learnt(*[(400, 20, 4)] * 8, *[(400, 0, 0)] * 8)
+    assert expected(StepCost(), habits).gain < 1.15
+    habits.observe(40, 400, 4, longest=0.25, is_trial=True)
+    assert expected(StepCost(), habits).gain > 1.15
+
+
+def test_a_trial_of_no_use_is_one_more_plan_of_no_use() -> None:
+    habits = learnt(*[(40, 400, 4)] * 4)
+    before = habits.answer_tokens
+    habits.observe(40, 0, 0, is_trial=True)
+    assert habits.usable < 1
+    assert habits.answer_tokens == before

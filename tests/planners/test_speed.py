@@ -57,6 +57,28 @@ def test_what_is_older_than_the_last_200_steps_is_forgotten() -> None:
     assert speed.cost.seconds(1, 100) == pytest.approx(0.01, rel=0.01)
 
 
+def test_a_batch_that_became_free_is_known_at_once() -> None:
+    speed, free = Speed(), StepCost(step=0.02, row=0.0)
+    for _ in range(KEPT):
+        speed.observe_step(1, 100, 0.02)
+        speed.observe_step(5, 500, 0.1)
+    assert speed.cost.seconds(5, 500) == pytest.approx(0.1, rel=0.1)
+    for _ in range(10):
+        speed.observe_step(5, 500, free.seconds(5, 500))
+    assert speed.cost.seconds(5, 500) == pytest.approx(0.02, rel=0.1)
+
+
+def test_one_pause_of_many_rows_is_no_other_engine() -> None:
+    speed = Speed()
+    for _ in range(40):
+        speed.observe_step(5, 500, 0.02)
+    before = speed.cost.seconds(5, 500)
+    for seconds in [*[0.02] * 6, 5.0, 9.0]:
+        speed.observe_step(5, 500, seconds)
+    assert speed.num_steps == 48
+    assert speed.cost.seconds(5, 500) == pytest.approx(before, rel=0.02)
+
+
 def test_a_pause_of_the_engine_is_no_step() -> None:
     found = observed(StepCost(step=0.02), [(1, 100)] * 20)
     speed = Speed()
