@@ -18,6 +18,8 @@ _RULED = re.compile(r"[ \t]*[-+|=─┼┬┴├┤╞╪╡═]{3,}[-+|=─┼�
 _HAS_JOINT = re.compile(r"─┼─|\+-|(?<!-)-{3,}+ ++-{3}|(?<!=)={3,}+ ++={3}")
 _HEAD = re.compile(r"[ \t]*(?:[%#A-Z][A-Za-z0-9%/_()#-]*(?: {1,}|\t|\r?$)){3,}(?:on\r?)?$")
 _MODE = re.compile(r"[ \t]*[-dlbcps](?:[r-][w-][xsStT-]){3}[.+@]? +\d+ ")
+_NAMES = re.compile(r"[ \t]{4,}[a-z][\w/%-]*(?:[ \t]{2,}[a-z][\w/%-]*){2,}[ \t]*\r?$")  # as free's
+_SHOUTED = re.compile(r"[ \t]*[%A-Z][A-Z0-9%+/_-]*(?: +[%A-Z][A-Za-z0-9%+/_-]*){4,}[ \t]*\r?$")
 _FRAME = re.compile(
     r"[ \t]+(?:at (?:async )?[^\n]{0,400}?[\w>)\]](?:$|\r$)|File \"[^\"\n]{1,300}\", line \d+.*"
     r"|from [^\s:]+:\d+:in .*|\.\.\. \d+ more\r?|\d+: +(?:0x[0-9a-f]+ - )?\S.*"
@@ -28,7 +30,7 @@ _TRACEBACK = re.compile(r"[ \t]*(?:Exception Group )?Traceback \(most recent cal
 _FILE = re.compile(r"[ \t]*File \"[^\"\n]{1,300}\", line \d+")
 _PLACED = re.compile(r"at .*(?:[:(]|\bline )\d|File \"|from |\.go:\d|at |\.\.\. \d|\d+: ")
 _WIDE_GAP = re.compile(r"\S {2,}\S|\t")
-_FEWEST = 2
+_FEWEST = 1
 
 
 def columns(text: str) -> Iterator[Row]:
@@ -54,7 +56,7 @@ def columns(text: str) -> Iterator[Row]:
                 yield from ((*lines[k], False) for k in range(i + 1, stop))
                 i = stop
                 continue
-        elif _HEAD.match(body) and len(body.split()) > 2 and _WIDE_GAP.search(body):
+        elif _is_head(body):
             stop = _below(text, lines, i + 1, is_ruled=False)
             if stop - i > _FEWEST:
                 yield *lines[i], True
@@ -64,6 +66,15 @@ def columns(text: str) -> Iterator[Row]:
         elif _MODE.match(body) or (body[:1] in " \t" and _is_frame(body)):
             yield *lines[i], False
         i += 1
+
+
+def is_short_table(text: str) -> bool:
+    """Whether a text is a table's head with one row or two, which a budget may have no room for."""
+    lines = [line for line in text[:4000].splitlines() if line.strip()]
+    if not 2 <= len(lines) <= 3 or len(text) > 4000 or _TRACEBACK.match(lines[0]):
+        return False
+    rows = list(columns(text))
+    return len(rows) == len(lines) and rows[0][2] and not any(is_head for *_, is_head in rows[1:])
 
 
 def _traceback(text: str, lines: list[tuple[int, int]], i: int) -> Generator[Row, None, int]:
@@ -100,6 +111,13 @@ def _below(text: str, lines: list[tuple[int, int]], i: int, *, is_ruled: bool) -
             break
         i += 1
     return i
+
+
+def _is_head(body: str) -> bool:
+    if not _WIDE_GAP.search(body):
+        return False
+    is_named = bool(_HEAD.match(body)) and len(body.split()) > 2
+    return is_named or bool(_NAMES.match(body) or _SHOUTED.match(body))
 
 
 def _is_row(body: str) -> bool:

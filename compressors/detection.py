@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from .columns import is_short_table
 from .dialects import is_dialect, is_directives
 from .diffs import is_mostly_diff
 from .listings import unlisted
@@ -30,6 +31,7 @@ Format = Literal[
     "subtitles",
     "log",
     "records",
+    "table",
     "prose",
 ]
 
@@ -46,6 +48,7 @@ NAMES: dict[Format, str] = {
     "subtitles": "a subtitle file",
     "log": "a log",
     "records": "text with records in it",
+    "table": "a table of one row or two",
     "prose": "prose",
 }
 _HINTS: dict[Format, str] = {
@@ -112,6 +115,7 @@ def detect(text: str, hint: str | None = None) -> Format:
         ("code", is_dialect),
         ("toml", is_directives),
         ("code", _is_listing),
+        ("table", is_short_table),
         ("xml", is_xml_part),
         ("csv", is_csv_part),
     )

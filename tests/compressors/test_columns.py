@@ -44,6 +44,20 @@ NAME                     READY   STATUS             RESTARTS   AGE
 web-7d4b9c6f5-x2x7p      1/1     Running            0          3d
 worker-5c9f8d7b6-k8k2m   0/1     CrashLoopBackOff   17         2h
 """,
+    "free": """\
+               total        used        free      shared  buff/cache   available
+Mem:        16315120     6217560     1234328      512344     8863232     9234324
+Swap:        2097148           0     2097148
+""",
+    "top": """\
+  PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+ 2201 ann       20   0 3245000 270000  98000 S  12.3   3.4   2:31.12 firefox
+ 2412 bob       20   0   23412   9800   3400 S   0.3   0.1   0:00.41 bash
+""",
+    "one row": """\
+NAME    READY   STATUS    RESTARTS
+web     1/1     Running   0
+""",
 }
 LISTING = """\
 drwxr-xr-x  5 ann  staff   4096 Nov 30 10:12 docs
@@ -83,6 +97,14 @@ def test_a_row_is_whole_or_absent_and_has_its_head(text: str, rate: float) -> No
         rows = [row for row in rows if "Monday" not in row and "looked" not in row]
         assert {row.strip() for row in rows} <= set(map(str.strip, text.splitlines()))
         assert not rows or rows[0].strip() == text.splitlines()[0].strip()
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("name", ["free", "top", "kubectl", "one row"])
+def test_a_table_of_one_row_or_two_is_whole_with_a_reason(name: str, rate: float) -> None:
+    [result] = COMPRESSOR.compress([TABLES[name]], Budget(rate=rate))
+    assert result.text == TABLES[name]
+    assert "a table of one row or two is kept whole" in (result.reason or "")
 
 
 @pytest.mark.parametrize("rate", RATES)
