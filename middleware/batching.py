@@ -138,10 +138,8 @@ class Batcher:
 
     @property
     def _room(self) -> int:
-        """How many jobs may start now."""
+        """How many jobs may start now, where the engine has not asked to wait."""
         most = self._capabilities.max_batch
-        if self._held_until and self.held_for > 0:
-            return 0
         if self._capabilities.is_continuous:
             return most - self._num_open
         return most if len(self._running) < self._capabilities.max_concurrency else 0
@@ -152,19 +150,21 @@ class Batcher:
 
     def _schedule(self) -> None:
         """Start what can start now; set the timer for what may still gain company."""
-        while 0 < self._room <= len(self._waiting):
+        held = self.held_for  # once: read again, it may be over, and nobody would look again
+        while not held and 0 < self._room <= len(self._waiting):
             if not self._start():
                 return
-        if self._waiting and (self._room > 0 or self.held_for > 0):
-            self._later(self.held_for or self._window)
+        if self._waiting and (held or self._room > 0):
+            self._later(held or self._window)
 
     def _flush(self) -> None:
         self._timer = None
-        while self._room > 0 and self._waiting:
+        held = self.held_for
+        while not held and self._room > 0 and self._waiting:
             if not self._start():
                 return
-        if self._waiting and self.held_for > 0:
-            self._later(self.held_for)
+        if held and self._waiting:
+            self._later(held)
 
     def _later(self, seconds: float) -> None:
         """Look again in so many seconds, or before."""
