@@ -13,7 +13,7 @@ from headrace.middleware.batching import CLOCK
 from headrace.middleware.errors import Overloaded
 
 
-class CreepingLoop(VirtualLoop):
+class CreepingLoop(VirtualLoop):  # type: ignore[misc]  # tests/engine is untyped to mypy
     """Its time also goes on a little whenever somebody looks, as a real clock does."""
 
     step = CLOCK / 4
