@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -50,7 +51,7 @@ class Options:
     last_user: Literal["keep", "context"] = "keep"
     stable: bool | None = None
     every: int | None = None
-    keep: tuple[str, ...] = ()
+    keep: tuple[str | re.Pattern[str], ...] = ()
     documents: tuple[Document, ...] = ()
     top_k: int | None = None
     method: str = "auto"
@@ -149,7 +150,7 @@ def _stages(
     last_user: Literal["keep", "context"],
     stable: bool | None,
     every: int | None,
-    keep: tuple[str, ...],
+    keep: tuple[str | re.Pattern[str], ...],
     top_k: int | None,
     method: str | None,
 ) -> tuple[Transform, ...]:
@@ -188,7 +189,12 @@ def _read(name: str, value: Any) -> Any:
         for one in each if name == "documents" else ():
             if not isinstance(one, str | Mapping | Document):
                 raise InvalidRequest(f"a document is a text or an object, got {shown(one)}")
-        return tuple(map(document, each)) if name == "documents" else tuple(map(str, each))
+        if name == "documents":
+            return tuple(map(document, each))
+        for one in each:
+            if not isinstance(one, str | re.Pattern):
+                raise InvalidRequest(f"keep has texts that are patterns, got {shown(one)}")
+        return tuple(each)
     is_default = value is None and name in ("tokenizer", "stable")
     if name in _TEXTS and not (isinstance(value, str) or is_default):
         raise InvalidRequest(f"{name} is a text, got {shown(value)}")
