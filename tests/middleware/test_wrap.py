@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -163,22 +162,6 @@ def test_a_budget_of_nothing_is_refused_at_once(options: dict[str, Any], says: s
     with pytest.raises(InvalidRequest, match=says) as raised:
         wrap(openai.OpenAI(api_key="k"), **options)
     assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("wrong", [3, None, {}])
-def test_keep_has_patterns_only(wrong: Any) -> None:
-    with pytest.raises(InvalidRequest, match="keep has texts that are patterns, got"):
-        wrap(openai.OpenAI(api_key="k"), rate=0.5, keep=[wrong])
-
-
-async def test_a_compiled_pattern_keeps_what_it_matches() -> None:
-    """It was written down as text, ``re.compile(...)``, and kept nothing."""
-    for pattern in ("mill number 7", re.compile("mill number 7")):
-        options = Options.of({"rate": 0.05, "compressor": "lexical", "keep": [pattern]})
-        prepared = await prepare("chat", {"messages": CHAT}, options)
-        sent = prepared.body["messages"][1]["content"]
-        assert "mill number 7" in sent
-        assert len(sent) < 0.2 * len(LONG)
 
 
 async def test_what_stays_whole_because_nothing_would_be_left_is_said() -> None:
